@@ -1,11 +1,12 @@
 """What a learner of one model and one of several have in common: what they know of their stream."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 from river import base
 
 from streamsvm.core import arguments
+from streamsvm.core.kernels import is_bounded
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.learner.copies import Storable
 from streamsvm.estimators.learner.state import State
@@ -34,6 +35,11 @@ class Learner(Storable, base.MiniBatchClassifier):
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         validate_many(self._common, X)
+
+    def takes_all(self, names: Collection[Hashable]) -> bool:
+        """Whether no example with these features is refused, unless one of its numbers is missing or too large."""
+        known = self._features
+        return is_bounded(self._common.kernel) and len(known.columns) + len(names) <= known.max_features
 
     def _tol(self, tol: float | None) -> float:
         """The tolerance that a method was given, or that of the model."""

@@ -31,6 +31,7 @@ OF_THE_MODEL = (
         "max_features",
         "validate_one",
         "validate_many",
+        "takes_all",
         "_features",
         "_labels_of",
     ),
