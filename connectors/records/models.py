@@ -35,7 +35,7 @@ def is_of(model: Any, kinds: tuple[type, ...]) -> bool:
     return _is_subclass(type(model), kinds)
 
 
-_is_subclass = cache(issubclass)  # for abstract classes, it runs Python code
+_is_subclass: Any = cache(issubclass)  # for abstract classes, it runs Python code
 
 
 class Scores(NamedTuple):

@@ -7,9 +7,9 @@ nothing here writes to more than the filled part of a row.
 
 import numpy as np
 
-from streamsvm.core.expansion import CACHE_BYTES, HAND, ROWS, Expansion
-from streamsvm.core.rows import MIN_CACHED_ROWS, shift_rows
-from streamsvm.core.storage.features import doubled
+from streamsvm.core.expansion import CACHE_BYTES, HAND, MIN_CACHED_ROWS, ROWS, Expansion
+from streamsvm.core.rows import shift_rows
+from streamsvm.core.storage.members import doubled
 
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:

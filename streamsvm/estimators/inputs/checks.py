@@ -144,9 +144,9 @@ def table_of(rows: Sequence[Any]) -> tuple[tuple[Hashable, ...], np.ndarray] | N
 # ------------------------------------------------------------------------------------------------- values and labels
 
 
-def too_large(sq: Any) -> bool:
+def too_large(sq: np.ndarray) -> bool:
     """Whether a squared norm is NaN, infinite, or too large for kernel values in float32."""
-    return not np.all(sq < blocks.LARGEST_SQUARED_NORM)
+    return not (sq < blocks.LARGEST_SQUARED_NORM).all()
 
 
 def culprit_of(x: Mapping[Hashable, Any], values: np.ndarray) -> Hashable:

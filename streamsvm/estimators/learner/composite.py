@@ -15,11 +15,10 @@ from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import finishing, forgetting, late, snapshots
 from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
 from streamsvm.estimators.learner.sharing import to_the_end
-from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches, slots_of
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, age_of, ages_of, notice_lacking, raw_batches, slots_of
 from streamsvm.estimators.learner.validation import too_large_feature
 
 
