@@ -321,7 +321,7 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
     @classmethod
     def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
         """Read what `to_bytes` wrote, with the model inside; for the parameters see `LASVM.from_bytes`."""
-        return cls._of_bytes(data, cache_mb, device)
+        return cls._of_snapshot(snapshot.opened(data), cache_mb, device)
 
     def _content(self) -> Content:
         meta, arrays = self._learned_content()
