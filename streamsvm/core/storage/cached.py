@@ -7,8 +7,8 @@ nothing here writes to more than the filled part of a row.
 
 import numpy as np
 
-from streamsvm.core.expansion import CACHE_BYTES, HAND, ROWS, Expansion
-from streamsvm.core.rows import MIN_CACHED_ROWS, shift_rows
+from streamsvm.core.expansion import CACHE_BYTES, HAND, MIN_CACHED_ROWS, ROWS, Expansion
+from streamsvm.core.rows import shift_rows
 
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
