@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import blocks
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import squared_norms
+from streamsvm.core.blocks import BLOCK, squared_norms
 from streamsvm.core.costs import FEW_FEATURES
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, without_duplicates
 from streamsvm.core.scaling.state import RawRows
@@ -27,7 +26,7 @@ def is_named(X: Any) -> bool:
     return isinstance(X, list | tuple | NamedRows)
 
 
-def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = blocks.BLOCK) -> Iterator[NamedRows]:
+def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = BLOCK) -> Iterator[NamedRows]:
     """X in blocks of about `at_once` examples; a value of a dict that is missing is NaN, if a dict may lack one."""
     if isinstance(X, NamedRows):
         yield from X.blocks(at_once)
