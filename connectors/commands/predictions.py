@@ -1,15 +1,19 @@
 """The command ``streamsvm predictions``: write the predictions of the trainer or of scorers to a file."""
 
 import argparse
+import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..logs.reading import read_all
-from ..logs.transport import Transport
+from ..logs.transport import Record, Transport
+from ..records.codec import readable
+from ..records.formats.base import BadRecord
 from ..records.formats.json import read_json
 from ..records.people.label_files import PARQUET
+from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .shared.configuration import read_config
@@ -39,15 +43,16 @@ def _types(settings: Settings) -> dict[str, type]:
 
 def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The last prediction of each event: a process that was killed writes some again, one with a new state all."""
-    ahead = Ahead()
+    ahead, n_damaged = Ahead(), 0
     for record in read_all(log, topic):
-        if record.value is not None:
-            ahead.add(*_place(read_json(record.value, dict)))
-    for record in read_all(log, topic):
-        if record.value is None:
-            continue
-        fields = read_json(record.value, dict)
-        if not ahead.is_last(*_place(fields)):
+        try:
+            ahead.add(*_read(record)[1])
+        except BadRecord:
+            n_damaged += 1
+    if n_damaged:
+        print(f"streamsvm: passed over {plural(n_damaged, 'record')} without a prediction", file=sys.stderr)
+    for _, (fields, place) in readable(read_all(log, topic), _read):
+        if not ahead.is_last(*place):
             continue
         if isinstance(made_by := fields.get("model"), dict):
             fields["model"] = made_by.get("name")
@@ -63,10 +68,19 @@ def _told(row: dict[str, Any], suffix: str) -> dict[str, Any]:
     return row
 
 
-def _place(fields: dict[str, Any]) -> tuple[str, int]:
-    """The partition and the offset of the event of a prediction."""
-    partition, _, offset = str(fields["src"]).rpartition("-")
-    return partition, int(offset)
+def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
+    """A prediction, and the partition and the offset of its event.
+
+    Raises
+    ------
+    BadRecord
+        If the record is no prediction.
+    """
+    fields: dict[str, Any] = read_json(record.value or b"", dict)
+    partition, _, offset = str(fields.get("src")).rpartition("-")
+    if not offset.isdecimal():
+        raise BadRecord("missing-field", "the record has no 'src', the place of its event")
+    return fields, (partition, int(offset))
 
 
 class Ahead:

@@ -17,7 +17,7 @@ from ..records.labels import Place
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .answer import Given, Unusable, Word
-from .book import Book, UnknownQuestion, check_name
+from .book import Book, UnknownQuestion
 from .finding.finder import Finder
 from .follower import Follower
 from .group import for_others
@@ -36,11 +36,6 @@ class Answering:
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        if not (settings.log.questions and settings.log.labels):
-            raise ValueError(
-                f"log.questions={settings.log.questions!r}, log.labels={settings.log.labels!r}: the labelling service "
-                "needs both topics"
-            )
         self._settings = settings
         self._clock = clock
         self._changed = threading.Condition()  # guards the book, the history and the follower
@@ -136,7 +131,6 @@ class Answering:
 
     def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
         """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
-        check_name(who)
         with self._writing:
             return self._replace(query_id, Word(op, y, who))
 
@@ -145,7 +139,6 @@ class Answering:
 
         It is no vote: the statistics of the annotators leave it out. `retract` and `undo` take it back.
         """
-        check_name(who)
         with self._writing:
             return self._say(query_id, Word("decide", y, who), anew=True)
 
@@ -153,7 +146,6 @@ class Answering:
         self, query_id: str, word: Word, at: int | None = None, place: Place | None = None, *, alike: bool = False
     ) -> Outcome:
         """Write an answer as `answer` does."""
-        check_name(word.who)
         with self._writing:
             if alike:
                 self._tell_others(query_id, word, for_all=True)
@@ -332,7 +324,6 @@ class Answering:
                 'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
                 "tune itself, and without [decide], [estimates] and challengers"
             )
-        check_name(who)
         with self._writing:
             self._change_class(change, who)
 

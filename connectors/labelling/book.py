@@ -372,9 +372,3 @@ def _missed(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         "at_most": None if not bounds or None in bounds else sum(bounds),
         "n_unlabelled": sum(missed["n_unlabelled"] for missed in found),
     }
-
-
-def check_name(who: str) -> None:
-    """Refuse an annotator's name that is empty or too long."""
-    if not who or len(who) > MAX_NAME:
-        raise ValueError(f"who must be a name of 1 to {MAX_NAME} characters, got {who!r:.60}")

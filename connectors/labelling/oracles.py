@@ -71,14 +71,7 @@ def answer_with(
     -------
     int
         Number of labels.
-
-    Raises
-    ------
-    ValueError
-        If `delay` is negative, or `noise` is not from 0 to 1.
     """
-    if not (delay >= 0 and 0 <= noise <= 1):
-        raise ValueError(f"delay must be at least 0 and noise must be from 0 to 1, got {delay!r} and {noise!r}")
     rng = np.random.default_rng(seed)
     n_labels, seen, verdict, is_told = 0, -1, "", False
     while not stop():

@@ -26,7 +26,7 @@ from ..records.people.questions import Question, is_recheck, without_recheck
 from ..settings.sections import Settings
 from .answer import Given
 from .answering import Answering
-from .book import UnknownQuestion, check_name
+from .book import UnknownQuestion
 from .finding.index import Page
 from .history import Step, last_words
 
@@ -90,8 +90,6 @@ class LabellingService(Answering):
 
     Raises
     ------
-    ValueError
-        If the configuration does not name both topics.
     AlreadyInUse
         By the ``with`` statement, if another process answers the questions of the same embedded log.
     OSError, FileError
@@ -113,7 +111,6 @@ class LabellingService(Answering):
         Unavailable
             If the questions cannot be read.
         """
-        check_name(who)
         with self._changed:
             self._follower.check()
             if not self._follower.is_loaded:

@@ -97,7 +97,7 @@ class Codec:
     format
         Format of events, one of `FORMATS`; default "json".
     schemas
-        Folder of the schemas, for the format "avro".
+        Folder of the schemas, for the format "avro"; default: "schemas".
     registry
         The schema registry, for the format "registry".
     wait
@@ -114,8 +114,6 @@ class Codec:
 
     Raises
     ------
-    ValueError
-        If the format is unknown, or if what it needs is missing: `schemas` of "avro", `registry` of "registry".
     LibraryMissing
         If the format is "avro" and fastavro is not installed.
     SchemaError
@@ -130,8 +128,8 @@ class Codec:
         *,
         classes: Vocabulary | None = None,
         format: str = "json",
-        schemas: Path | None = None,
-        registry: Place | None = None,
+        schemas: Path = Path("schemas"),
+        registry: Place = Place(""),  # noqa: B008 - a constant
         wait: Callable[[str], None] | None = None,
         max_features: int = 100_000,
         reading: Reading = Reading(),  # noqa: B008 - a constant
@@ -149,12 +147,14 @@ class Codec:
             named = {positive: True, negative: False}
             self._outputs = (negative, positive)
         self._labels |= named | _as_numbers(named)
-        if format == "registry":
-            if registry is None:
-                raise ValueError("registry must be given for the format 'registry'")
-            self._format: Format = RegistryFormat(registry, wait or pause, is_flat=reading.is_flat)
-        else:
-            self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas, reading)
+        of_numbers, is_flat = not reading.is_raw and reading.transform is None, reading.is_flat
+        formats: dict[str, Callable[[], Format]] = {
+            "json": JsonFormat,
+            "float32": lambda: Float32Format({} if classes else {**TEXTS, **named}),
+            "avro": lambda: AvroFormat(schemas, of_numbers=of_numbers, is_flat=is_flat),
+            "registry": lambda: RegistryFormat(registry, wait or pause, is_flat=is_flat),
+        }
+        self._format = formats[format]()
         self._id_types: set[type] = set()  # of events
         self.n_strangers = 0
 
@@ -322,18 +322,6 @@ def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> 
 def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
     """The names that are numbers, as numbers: if the positive class is "2" and the negative one "1", 1 is negative."""
     return {number: meaning for name, meaning in named.items() if (number := number_in(name)) is not None}
-
-
-def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None, reading: Reading) -> Format:
-    if name == "json":
-        return JsonFormat()
-    if name == "float32":
-        return Float32Format(labels)
-    if name != "avro":
-        raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, got {name!r}")
-    if schemas is None:
-        raise ValueError("schemas must be given for the format 'avro'")
-    return AvroFormat(schemas, of_numbers=not reading.is_raw and reading.transform is None, is_flat=reading.is_flat)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------

@@ -167,10 +167,7 @@ class Metrics:
 
     One thread, the loop's, may write; any thread may render.
 
-    Raises
-    ------
-    ValueError
-        By any method, for a name that `METRICS` does not declare, or with another kind or other labels.
+    Labels must be those that `METRICS` declares.
     """
 
     def __init__(self) -> None:
@@ -180,7 +177,7 @@ class Metrics:
 
     def set(self, name: str, value: float | Callable[[], float], /, **labels: object) -> None:
         """Set a gauge to a number, or for good to a function, which each scrape calls."""
-        series = self._one(name, "gauge", labels)
+        series = self._one(name, labels)
         if callable(value):
             series.set_function(value)
         else:
@@ -188,16 +185,16 @@ class Metrics:
 
     def add(self, name: str, value: float = 1, /, **labels: object) -> None:
         """Increase a counter."""
-        self._one(name, "counter", labels).inc(value)
+        self._one(name, labels).inc(value)
 
     def begin(self, *names: str, **labels: object) -> None:
         """Show these counters and histograms before there is anything to count."""
         for name in names:
-            self._one(name, self._declared[name].kind, labels)
+            self._one(name, labels)
 
     def observe(self, name: str, values: npt.ArrayLike, /, **labels: object) -> None:
         """Add a value, or several at once, to a histogram."""
-        series = self._one(name, "histogram", labels)
+        series = self._one(name, labels)
         for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist():
             series.observe(value)
 
@@ -212,20 +209,15 @@ class Metrics:
         """All values in Prometheus' text format, version 0.0.4."""
         return prometheus_client.generate_latest(self.registry).decode()
 
-    def _one(self, name: str, kind: Kind, labels: dict[str, object]) -> Any:
+    def _one(self, name: str, labels: dict[str, object]) -> Any:
         """The series with these labels; made, with the metric, if it is new."""
-        metric = self._declared.get(name)
-        if metric is None:
-            raise ValueError(f"name is {name!r}, which METRICS does not declare")
-        if metric.kind != kind:
-            raise ValueError(f"name is {name!r}, which is a {metric.kind} and no {kind}")
-        if labels.keys() != set(metric.labels):
-            raise ValueError(f"{name} has the labels {', '.join(labels)}, but METRICS declares {metric.labels}")
+        metric = self._declared[name]
         if name not in self._families:
             options = {"buckets": metric.buckets} if metric.buckets else {}
-            self._families[name] = _CLASSES[kind](name, metric.help, metric.labels, registry=self.registry, **options)
+            made = _CLASSES[metric.kind](name, metric.help, metric.labels, registry=self.registry, **options)
+            self._families[name] = made
         family = self._families[name]
-        return family.labels(*(_text(labels[label]) for label in metric.labels)) if metric.labels else family
+        return family.labels(**{label: _text(value) for label, value in labels.items()}) if labels else family
 
 
 def _text(value: object) -> str:

@@ -5,13 +5,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 POLL_SECONDS = 0.2  # A process that waits looks for a signal at least this often.
 LOOK_SECONDS = 1.0  # between two tries, or two looks at what seldom changes
 Stop = Callable[[], bool]  # Says True when the process has to end.
 
-_T = TypeVar("_T")
 _RESTART_SECONDS = 60.0  # as long as a broker may take to restart
 
 
@@ -22,7 +20,7 @@ def pause(seconds: float, stop: Stop) -> None:
         time.sleep(min(left, POLL_SECONDS))
 
 
-def insist(step: Callable[[], _T], may_pass: Callable[[Exception], bool]) -> _T:
+def insist(step: Callable[[], object], may_pass: Callable[[Exception], bool]) -> object:
     """What a step returns; while its error may pass, it is taken again, as long as a broker may take to restart."""
     until = time.monotonic() + _RESTART_SECONDS
     while True:

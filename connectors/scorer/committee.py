@@ -42,23 +42,17 @@ class Committee:
     With two classes, a mean of probabilities that contradicts the mean of the decision values is moved to 1/2.  If the
     members decide, a class is excluded where each of them excludes it.
 
-    A committee without members predicts as a model that has learned nothing.
+    All members have two classes, or all have more.  A committee without members predicts as a model that has learned
+    nothing.
 
     Attributes
     ----------
     version : ModelVersion
         The sums of the members' lessons and of their offsets, and their names.
-
-    Raises
-    ------
-    ValueError
-        If some members have two classes, and others more.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._served = [member.served for member in members]
-        if len({isinstance(served.model, MULTICLASS) for served in self._served}) > 1:
-            raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
         names = "+".join(sorted({v.name for v in versions if v.name}))
         self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions), names)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,16 +16,16 @@ from streamsvm.conformal.probabilities import said_of, takes_margins
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
+from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, labels_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.copies import Computing, Content
+from streamsvm.estimators.learner.copies import Content, Saved
 from streamsvm.validation.rows import dicts_of
 
 RENEWED = 20  # while labels are few, scores by leave-one-out are renewed after each 20th part of them
 
 
 @fixed_parameters
-class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
+class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
     """Decide alone where that is safe, and say where a person must be asked.
 
     For each example it says which labels cannot be excluded.  If one is left, the example is *decided*.  Of the
@@ -235,9 +236,9 @@ class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
             What the model's `learn_one` takes beside, the same for all rows.
         """
         n = n_rows(X)
-        labels = list(y)
-        if len(labels) != n or (said is not None and len(said) != n):
-            raise ValueError(f"X has {n} rows, and there are {len(labels)} labels; each row needs one label and `said`")
+        labels = labels_of(y, n)
+        if said is not None and len(said) != n:
+            raise ValueError(f"said has {len(said)} entries for {n} rows of X; one for each row is needed")
         numbers = None if ids is None else arguments.ids_of(ids, n).tolist()
         weights = None if w is None else arguments.weights_of(w, n).tolist()
         for i, x in enumerate(dicts_of(X)):
@@ -311,6 +312,16 @@ class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
         return self._guard.would_decide(error)
 
     # ------------------------------------------------------------------------------------------------------- snapshots
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read from a file that `save` wrote; for the parameters see `LASVM.from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read what `to_bytes` wrote, with the model inside; for the parameters see `LASVM.from_bytes`."""
+        return cls._of_snapshot(snapshot.opened(data), cache_mb, device)
 
     def _content(self) -> Content:
         meta, arrays = self._learned_content()

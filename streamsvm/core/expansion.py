@@ -72,6 +72,7 @@ LISTED, APPENDED = range(16, 18)  # LISTED: slots that the lists of a compressed
 AGAIN, COUNTS = range(18, 20)  # AGAIN: steps after removals, in thousandths of those expected, a running mean; 0: none
 # counts[STORAGE]
 BITS, COLUMNS, COMPRESSED = range(3)
+MIN_CACHED_ROWS = 16  # of the row cache, however small its bytes
 # extremes
 G_UP, G_DOWN = range(2)
 # losses
@@ -150,6 +151,14 @@ def is_wide(counts, n_slots, width, nnz):
 def many_unlisted(counts):
     """Whether it is time to list the features of the youngest slots of a compressed expansion."""
     return counts[STORAGE] == COMPRESSED and (counts[SLOTS] - counts[LISTED]) * 32 > counts[LISTED] + 1024
+
+
+@compiled
+def wants_rows(counts, rows):
+    """Whether the row cache is full and may still grow."""
+    R, N = rows.shape
+    may_grow = max(MIN_CACHED_ROWS, counts[CACHE_BYTES] // (4 * N)) > R
+    return counts[ROWS] == R and may_grow
 
 
 @inner

@@ -14,7 +14,6 @@ from streamsvm.core.compiling._jit import compiled, inner, inner_fma, shared
 from streamsvm.core.costs import FIRST_LEVEL
 from streamsvm.core.expansion import (
     BITS,
-    CACHE_BYTES,
     COLUMNS,
     COMPRESSED,
     EVALUATIONS,
@@ -27,7 +26,6 @@ from streamsvm.core.expansion import (
 from streamsvm.core.kernels import map_row
 
 SLOT_BLOCK = FIRST_LEVEL // 16  # slots whose partial sums in float32 take a quarter of the cache
-MIN_CACHED_ROWS = 16  # of the row cache, however small its bytes
 
 # ------------------------------------------------------------------------------------------------------ inner products
 
@@ -187,14 +185,6 @@ def kernel_row(s, kernel, indices, values, sq, begin, end, out):
 
 
 # ----------------------------------------------------------------------------------------------------------- the cache
-
-
-@compiled
-def wants_rows(counts, rows):
-    """Whether the row cache is full and may still grow."""
-    R, N = rows.shape
-    may_grow = max(MIN_CACHED_ROWS, counts[CACHE_BYTES] // (4 * N)) > R
-    return counts[ROWS] == R and may_grow
 
 
 @inner

@@ -50,9 +50,10 @@ from streamsvm.core.expansion import (
     needs_reserve,
     note_features,
     store_raw,
+    wants_rows,
 )
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
-from streamsvm.core.rows import all_ones, kernel_row, wants_rows
+from streamsvm.core.rows import all_ones, kernel_row
 from streamsvm.core.scaling.moments import observe
 from streamsvm.core.scaling.state import ACTIVE
 from streamsvm.core.scaling.values import compress_scaled

@@ -1,4 +1,4 @@
-"""Turns a solution of the batch solver into an expansion, as if it had been learned from a stream."""
+"""Makes members of many examples at once: those of a block, or of a solution of the batch solver."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,10 +7,11 @@ import numpy as np
 
 from streamsvm.batch.problem import penalties
 from streamsvm.core import storage
-from streamsvm.core.blocks import Queries
-from streamsvm.core.expansion import SLOTS, Expansion
+from streamsvm.core.blocks import Queries, is_binary_block
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.expansion import SLOTS, WIDTH, Expansion, append, is_binary
 from streamsvm.core.kernels import Kernel
-from streamsvm.online.lasvm import append_block
+from streamsvm.online.arrival import label_of
 
 
 class Members(NamedTuple):
@@ -38,3 +39,22 @@ def with_members(
     s.up[:n], s.down[:n] = penalties(members.alpha, members.lo, members.hi)
     storage.find_extremes(s)
     return s
+
+
+def append_block(
+    s: Expansion, kernel: Kernel, q: Queries, n_features: int, lo: np.ndarray, hi: np.ndarray
+) -> Expansion:
+    """Make members of a block of examples with alpha = 0, without their rows; `find_extremes` must follow."""
+    binary = is_binary(s) and is_binary_block(q)
+    s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
+    s = storage.reserve(s, len(q.sq), n_features, binary, len(q.indices), q.width)
+    _append_block(s, kernel, *q, lo, hi)
+    return s
+
+
+@compiled
+def _append_block(s, kernel, indptr, indices, values, sq, lo, hi):
+    for t in range(sq.shape[0]):
+        begin, end = indptr[t], indptr[t + 1]
+        y = label_of(hi[t])
+        append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)

@@ -52,8 +52,7 @@ import numpy as np
 
 from streamsvm.batch.problem import middle
 from streamsvm.batch.steps.pairs import newton_partner
-from streamsvm.core import storage
-from streamsvm.core.blocks import Queries, expansion_sum, is_binary_block
+from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.expansion import (
@@ -65,15 +64,11 @@ from streamsvm.core.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
-    WIDTH,
-    Expansion,
     append,
     bury,
     find_extremes,
-    is_binary,
     set_penalties,
 )
-from streamsvm.core.kernels import Kernel
 from streamsvm.core.rounding import DUST, KERNEL_ROUNDING
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import (
@@ -81,7 +76,6 @@ from streamsvm.online.arrival import (
     example_of,
     has_room,
     is_member,
-    label_of,
     learn_query,
     row_of_block,
     store_raw_of,
@@ -383,25 +377,6 @@ def _learn(rule, s, kernel, e, own_id, calibration):
             s.counts[SINCE_EVICTION] = 0
             evict(s, rule.slack)
     return margin, slot
-
-
-@compiled
-def _append_block(s, kernel, indptr, indices, values, sq, lo, hi):
-    for t in range(sq.shape[0]):
-        begin, end = indptr[t], indptr[t + 1]
-        y = label_of(hi[t])
-        append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)
-
-
-def append_block(
-    s: Expansion, kernel: Kernel, q: Queries, n_features: int, lo: np.ndarray, hi: np.ndarray
-) -> Expansion:
-    """Make members of a block of examples with alpha = 0, without their rows; `find_extremes` must follow."""
-    binary = is_binary(s) and is_binary_block(q)
-    s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
-    s = storage.reserve(s, len(q.sq), n_features, binary, len(q.indices), q.width)
-    _append_block(s, kernel, *q, lo, hi)
-    return s
 
 
 @compiled

@@ -30,9 +30,9 @@ from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.state import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
-from streamsvm.sklearn_api.fitted import FORM, FittedModel
-from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values, require_square
-from streamsvm.sklearn_api.training import train_all
+from streamsvm.sklearn_api.fitted import FORM, FittedModel, is_given
+from streamsvm.sklearn_api.given_kernel import KernelMachines, kernel_values, require_square
+from streamsvm.sklearn_api.optimum import train_all
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.

@@ -14,13 +14,18 @@ from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.outputs.coupling import led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
-from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
+from streamsvm.sklearn_api.given_kernel import KernelMachines, kernel_values
 
 # The engine is compiled for writable arrays; joblib maps read-only ones from files.
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
 
 
 SHAPES = ("ovr", "ovo")
+
+
+def is_given(kernel: Any) -> bool:
+    """Whether the user computes the kernel values."""
+    return callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
 class _Machine(NamedTuple):

@@ -19,11 +19,6 @@ from streamsvm.online.outputs.sigmoid import probabilities
 from streamsvm.sklearn_api.exact import LARGEST, exact_pair
 
 
-def is_given(kernel: Any) -> bool:
-    """Whether the user computes the kernel values."""
-    return callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed")
-
-
 def kernel_values(kernel: Callable[[Any, Any], Any] | str, X: Any, X_fit: Any) -> np.ndarray:
     """The kernel values of examples with those of the training set, from what the user gives as X."""
     if callable(kernel):

@@ -12,7 +12,7 @@ from streamsvm.validation import multiclass, smooth
 from streamsvm.validation.held_out import folds as kinds
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.parallel import warn_of_failures, warn_of_one_class, with_progress
-from streamsvm.validation.held_out.problem import labelled, setting_of, signs_of
+from streamsvm.validation.held_out.problem import is_one_vs_one, labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import outcomes, prepared
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import resolve_scaling
@@ -138,7 +138,7 @@ def cross_validate(
     >>> len(result.scores("g_mean"))
     5
     """
-    if multiclass.is_one_vs_one(model):
+    if is_one_vs_one(model):
         multiclass.require_plain({"values": values})
         binary, X = resolve_scaling(model.model, X)
         setting, labels = setting_of(binary, options), np.asarray(y)

@@ -211,11 +211,6 @@ class Problems(NamedTuple):
         return f.reshape(len(of_Cs), -1, len(test)).transpose(0, 2, 1)
 
 
-def is_one_vs_one(model: Any) -> bool:
-    """Whether a model has a learner for each pair of classes, told by its attributes."""
-    return not isinstance(model, type) and hasattr(model, "pairs") and hasattr(model, "model")
-
-
 def require_plain(given: dict[str, Any]) -> None:
     """Raise a ValueError if an argument that several classes do not have is not at its default."""
     for name, value in given.items():

@@ -13,6 +13,7 @@ from streamsvm.core.expansion import (
     G_DOWN,
     G_UP,
     HOLES,
+    MIN_CACHED_ROWS,
     ROWS,
     SLOT_DOWN,
     SLOT_UP,
@@ -22,9 +23,10 @@ from streamsvm.core.expansion import (
     bury,
     is_binary,
     too_many_holes,
+    wants_rows,
 )
 from streamsvm.core.kernels import RBF, Linear, Polynomial
-from streamsvm.core.rows import MIN_CACHED_ROWS, gather, kernel_row, member_row, wants_rows
+from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.saving.dumping import dump, restore
 from streamsvm.core.storage import (
     empty,

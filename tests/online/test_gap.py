@@ -36,8 +36,8 @@ from streamsvm.core.saving import dumping
 from streamsvm.core.storage import empty, live_slots
 from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online import finish, gap, gap_steps
+from streamsvm.online.from_batch import append_block
 from streamsvm.online.gradient import sum_losses
-from streamsvm.online.lasvm import append_block
 
 FAMILY = {"G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
 every_learner = pytest.mark.parametrize("learner", FAMILY.values(), ids=FAMILY.keys())

@@ -20,8 +20,9 @@ from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import empty, find_extremes, live_slots
 from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online import lasvm
+from streamsvm.online.from_batch import append_block
 from streamsvm.online.gradient import first_slot
-from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, update_and_scan
+from streamsvm.online.lasvm import RESERVE, delta, pair_step, update_and_scan
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned
 

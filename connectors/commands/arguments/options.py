@@ -148,6 +148,7 @@ seconds = _within(to_number, 0, 1e9, "a number of seconds, at most 1e9")
 share = _within(to_number, 0, 1, "a share from 0 to 1")
 positive = _within(_power, math.ulp(0.0), math.inf, "a positive number, such as 0.5 or 2^-5")
 topic = _read(lambda text: TOPIC_NAME.fullmatch(text)[0], "1 to 200 letters, digits, '.', '_' or '-'")  # type: ignore[index]
+annotator = _read(lambda text: re.fullmatch(r".{1,100}", text)[0], "a name of 1 to 100 characters")  # type: ignore[index]
 moment = _read(read_moment, "an offset or a time such as 2026-05-31T12:00")
 _some = _within(to_number, 0, 1, "a share between 0 and 1, or a whole number")
 _processes = _whole(1, 1000, "-1 or ")

@@ -69,7 +69,7 @@ def label(command: Parser) -> None:
     command.add("--field", group=ways)
     command.add("--label-studio", group=ways)
     command.flag("--train")
-    command.add("--annotator")
+    command.add("--annotator", type=options.annotator)
     command.flag("--no-browser")
     command.add("--delay", type=options.seconds)
     command.add("--noise", type=options.share)

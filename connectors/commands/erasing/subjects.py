@@ -6,12 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from ...logs.transport import Record, Transport
 from ...records.codec import Codec, Event, key_of, readable
 from ...records.erasures import Erasure
 from ...records.formats.base import BadRecord
+from ...records.formats.json import read_json
 from ...records.labels import Label
 from ...settings.sections import Settings
 from ..shared.log_access import watched_topic
@@ -97,7 +96,7 @@ class Subjects:
             return str(event.id)
         if self._by == KEY:
             return None if record.key is None else record.key.decode(errors="replace")
-        value: Any = orjson.loads(record.value or b"{}") if self._is_json else event.x
+        value: Any = read_json(record.value or b"", dict) if self._is_json else event.x
         for name in self._path:
             value = value.get(name) if isinstance(value, Mapping) else None
         return None if value is None else str(value)

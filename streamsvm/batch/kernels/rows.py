@@ -35,10 +35,10 @@ from streamsvm.core.blocks import MIN_QUERIES, by_fours
 from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.gram import Gram
+from streamsvm.core.expansion import MIN_CACHED_ROWS
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, largest_self_product, make_kernel
 from streamsvm.core.mixed import DENSE_ENOUGH
 from streamsvm.core.products import products
-from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.storage import owned
 
 DENSITY_FOR_PRODUCT = 0.5  # below it, single rows, which skip zeros, are faster: by a quarter on usps, at 0.4

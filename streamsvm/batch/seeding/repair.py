@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamsvm.batch.problem import settled
-from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.rounding import DUST
 
 
@@ -64,19 +63,3 @@ def repair(
             widest = int(np.argmax(np.minimum(up, down) if only_free else down if rest > 0.0 else up))
             alpha[widest] = min(max(alpha[widest] - rest, lo[widest]), hi[widest])
     return alpha
-
-
-@compiled
-def is_settled(alpha, lo, hi, largest):
-    """Whether alpha needs no repair: it is inside its box, sums to 0, and no rounding keeps it off a bound."""
-    total = mass = 0.0
-    for i in range(alpha.shape[0]):
-        near = DUST * min(hi[i] - lo[i], largest)
-        for bound in (lo[i], hi[i]):
-            if alpha[i] != bound and abs(alpha[i] - bound) <= near:
-                return False
-        if not lo[i] <= alpha[i] <= hi[i]:
-            return False
-        total += alpha[i]
-        mass += abs(alpha[i])
-    return abs(total) <= 0.1 * DUST * mass

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.seeding.repair import is_settled, repair
+from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.smo import subtract
 from streamsvm.batch.solution import Solution
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.rounding import DUST
 
 
 class Start(NamedTuple):
@@ -72,6 +74,22 @@ def settled_start(previous, alpha, g, lo, hi, seed: str, events: int) -> Start:
         ids = np.flatnonzero(alpha != old)
         subtract(previous.store, ids, (alpha - old)[ids], g)
     return Start(alpha, g, seed, events)
+
+
+@compiled
+def is_settled(alpha, lo, hi, largest):
+    """Whether alpha needs no repair: it is inside its box, sums to 0, and no rounding keeps it off a bound."""
+    total = mass = 0.0
+    for i in range(alpha.shape[0]):
+        near = DUST * min(hi[i] - lo[i], largest)
+        for bound in (lo[i], hi[i]):
+            if alpha[i] != bound and abs(alpha[i] - bound) <= near:
+                return False
+        if not lo[i] <= alpha[i] <= hi[i]:
+            return False
+        total += alpha[i]
+        mass += abs(alpha[i])
+    return abs(total) <= 0.1 * DUST * mass
 
 
 def better(previous: Solution, starts: Sequence[Start]) -> Start:

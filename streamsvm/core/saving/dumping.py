@@ -18,8 +18,8 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.integrity import require_coefficients, require_examples, require_layout, require_union
-from streamsvm.core.storage.features import doubled, list_features
-from streamsvm.core.storage.members import SAVED, empty, feature_matrix, slots_for
+from streamsvm.core.storage.features import list_features
+from streamsvm.core.storage.members import SAVED, doubled, empty, feature_matrix, slots_for
 
 
 def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:

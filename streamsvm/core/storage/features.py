@@ -17,13 +17,7 @@ from streamsvm.core.expansion import (
     is_binary,
     is_wide,
 )
-from streamsvm.core.storage.members import feature_matrix
-
-
-def doubled(size: int, needed: int) -> int:
-    while size < needed:
-        size *= 2
-    return size
+from streamsvm.core.storage.members import doubled, feature_matrix
 
 
 def grown(a: np.ndarray, *shape: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from streamsvm.core.expansion import (
     COMPRESSED,
     COUNTS,
     HOLES,
+    MIN_CACHED_ROWS,
     SLOTS,
     STORAGE,
     WIDE,
@@ -23,7 +24,6 @@ from streamsvm.core.expansion import (
     find_extremes,
     is_binary,
 )
-from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.scaling.state import NO_ROWS, RawRows
 
 WIDE_BYTES = 4 * SECOND_LEVEL  # a larger feature-major float32 matrix is compressed if it is sparse
@@ -38,6 +38,12 @@ CHANGING = (  # when members leave
 def slots_for(needed: int) -> int:
     """Half as many again, as an odd multiple of 64: the features of one slot must not share a cache set."""
     return (needed * 3 // 2 // 64 + 1 | 1) * 64
+
+
+def doubled(size: int, needed: int) -> int:
+    while size < needed:
+        size *= 2
+    return size
 
 
 def empty(

@@ -19,19 +19,28 @@ from streamsvm.core.expansion import (
     is_wide,
     many_unlisted,
     too_many_holes,
+    wants_rows,
 )
-from streamsvm.core.rows import move_rows, wants_rows
+from streamsvm.core.rows import move_rows
 from streamsvm.core.storage.cached import more_rows, row_width
 from streamsvm.core.storage.features import (
     compress,
-    doubled,
     grown,
     grown_features,
     list_features,
     more_features,
     real_valued,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots, rows_of, slots_for
+from streamsvm.core.storage.members import (
+    PER_SLOT,
+    copy,
+    doubled,
+    empty,
+    feature_matrix,
+    live_slots,
+    rows_of,
+    slots_for,
+)
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:

@@ -21,8 +21,6 @@ import numpy as np
 from streamsvm.core import blocks
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.scaling.state import RawRows
-from streamsvm.estimators.inputs import raw_rows
-from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
 from streamsvm.estimators.inputs.checks import (
     culprit,
     named_columns,
@@ -33,6 +31,7 @@ from streamsvm.estimators.inputs.checks import (
     values_and_gaps,
 )
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.inputs.raw_rows import from_named, is_named, is_sparse, named_blocks, without_missing
 
 MAX_FEATURES = 2**20  # of a model
 EXACT = 2**sys.float_info.mant_dig  # Smaller whole numbers are floats without rounding.
@@ -181,10 +180,14 @@ class FeatureTable:
         """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
         values, may_lack = values_and_gaps(x, self.takes_gaps)
-        names = tuple(x)
-        if learning and not (names == self._last.names and self._last.known):
-            self.add(names)
-        columns, values = self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
+        values = values if values.dtype == np.float64 else values.astype(np.float64)
+        names, last = tuple(x), self._last
+        if names == last.names and (last.known or not learning):
+            columns = last.columns
+        else:
+            if learning:
+                self.add(names)
+            columns = self.lookup(names)
         if may_lack:
             known = ~np.isnan(values)
             return columns[known], values[known]
@@ -216,7 +219,7 @@ class FeatureTable:
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))
             rows = slice(first, first + len(part))
-            yield rows, raw._replace(gaps=gaps), growth
+            yield rows, raw._replace(gaps=True) if gaps else raw, growth
             if notice is not None and gaps:
                 notice(raw.columns, len(part))
             first = rows.stop
@@ -231,9 +234,9 @@ class FeatureTable:
 
     def _raw(self, part: NamedRows, first: int, takes_gaps: bool) -> RawRows:
         """A block whose first row is `first`; with `takes_gaps`, a value that is NaN is missing."""
-        raw, values = raw_rows.from_named(part, self.lookup(part.names)), part.values
+        raw, values = from_named(part, self.lookup(part.names)), part.values
         if takes_gaps and np.isnan(raw.sq).any():
-            raw, values = raw_rows.without_missing(raw), np.where(np.isnan(values), 0.0, values)
+            raw, values = without_missing(raw), np.where(np.isnan(values), 0.0, values)
         if too_large(raw.sq):
             t = int(np.argmax(~(raw.sq < blocks.LARGEST_SQUARED_NORM)))
             p = int(part.starts[t]) + culprit(values[part.starts[t] : part.starts[t + 1]])

@@ -23,13 +23,16 @@ from streamsvm.core.saving.faults import LARGEST_MERGED_BOX
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
 from streamsvm.core.scaling.state import RawRows
-from streamsvm.estimators.inputs.class_sample import MAX_VALUES, ClassSample, priorities, priority_of
 from streamsvm.estimators.inputs.sample import (
+    MAX_VALUES,
+    ClassSample,
     Kept,
     Parts,
     Sample,
     examples_of,
     of_examples,
+    priorities,
+    priority_of,
     sparse_rows,
 )
 
@@ -307,7 +310,8 @@ class Reservoir:
         SnapshotError
             If these are not the arrays of a reservoir of this size.
         """
-        own = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
+        names = ("rooms", *SAVED, "priorities", "most")
+        own = {name: arrays[PREFIX + name] for name in names if PREFIX + name in arrays}
         self._n_noted = n_seen
         if not own:  # written by version 0.1.0
             return

@@ -1,18 +1,23 @@
 """What a learner of one model and one of several have in common: what they know of their stream."""
 
-from collections.abc import Hashable
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Collection, Hashable, Mapping
+from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
 from river import base
 
-from streamsvm.core import arguments
+from streamsvm.core import arguments, storage
+from streamsvm.core.kernels import is_bounded
+from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.features import FeatureTable
-from streamsvm.estimators.learner.copies import Storable
+from streamsvm.estimators.learner.copies import Saved
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.learner.validation import validate_many, validate_one
 
 
-class Learner(Storable, base.MiniBatchClassifier):
+class Learner(Saved, base.MiniBatchClassifier):
     """A river classifier that counts its stream in one state: its own, or one that its models share."""
 
     _common: State
@@ -34,6 +39,11 @@ class Learner(Storable, base.MiniBatchClassifier):
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         validate_many(self._common, X)
+
+    def takes_all(self, names: Collection[Hashable]) -> bool:
+        """Whether no example with these features is refused, unless one of its numbers is missing or too large."""
+        known = self._features
+        return is_bounded(self._common.kernel) and len(known.columns) + len(names) <= known.max_features
 
     def _tol(self, tol: float | None) -> float:
         """The tolerance that a method was given, or that of the model."""
@@ -88,12 +98,53 @@ class Learner(Storable, base.MiniBatchClassifier):
         """Whether the model scales features at present: it scales none of sparse input."""
         return self._common.scale.is_active
 
-    @property
-    def gamma_in_use(self) -> float:
-        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
-        return self._seen.kernel.gamma
-
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         """The labels of a batch of n examples, or an error."""
         labels: list[Hashable] = arguments.labels_of(X, y, n).tolist()
         return labels
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Size of each row cache in megabytes; default: the stored one.
+        device
+            Where kernel values are computed; default: the stored device.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot is damaged, of another class, or from a newer format.
+        """
+        return cls._of_snapshot(snapshot.opened(data), cache_mb, device)
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+
+    @classmethod
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        model = cls._of_meta(meta, *how)
+        model._take_over(meta, arrays)
+        return model
+
+    @classmethod
+    @abstractmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        """A model with the stored parameters that has learned nothing."""
+
+    @abstractmethod
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `_content` gave it."""

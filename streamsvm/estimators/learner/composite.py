@@ -15,11 +15,10 @@ from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import finishing, forgetting, late, snapshots
 from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
 from streamsvm.estimators.learner.sharing import to_the_end
-from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches, slots_of
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, age_of, ages_of, notice_lacking, raw_batches, slots_of
 from streamsvm.estimators.learner.validation import too_large_feature
 
 
@@ -116,8 +115,6 @@ class CompositeModel(Learner):
             If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
             block with the fault have then been learned.
         """
-        if getattr(X, "ndim", 2) != 2:
-            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n, common = n_rows(X), self._common
         labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), ages_of(common, t, n)
         arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 
 Content = tuple[dict[str, Any], dict[str, Any]]  # of a snapshot: plain values, and arrays or bytes by name
@@ -64,7 +63,7 @@ class Saved:
         SnapshotError
             If the data are damaged, of another class, or from a newer format.
         """
-        return cls._of_bytes(data)
+        return cls._of_snapshot(snapshot.opened(data))
 
     def digest(self) -> str:
         """SHA-256 of what was learned.
@@ -78,10 +77,10 @@ class Saved:
         return cls.__name__
 
     @classmethod
-    def _of_bytes(cls, data: bytes, *how: Any) -> Self:
+    def _of_snapshot(cls, found: snapshot.Opened, *how: Any) -> Self:
         """What a snapshot holds; `how` is what else `_of_content` needs."""
         kind = cls._name_in_snapshots()
-        meta, arrays = snapshot.unpack(data, kind)
+        meta, arrays = found.of(kind)
         with snapshot.reading(kind):
             return cls._of_content(meta, arrays, *how)
 
@@ -97,55 +96,3 @@ class Saved:
     @abstractmethod
     def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
         """Make it of what `_content` gave."""
-
-
-class Computing(Saved):
-    """Saving of what computes kernel values, whose reader may choose other caches and another device."""
-
-    @classmethod
-    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
-        return cls.from_bytes(snapshot.read(path), cache_mb, device)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
-
-        Parameters
-        ----------
-        data
-            A snapshot.
-        cache_mb
-            Size of each row cache in megabytes; default: the stored one.
-        device
-            Where kernel values are computed; default: the stored device.
-
-        Raises
-        ------
-        SnapshotError
-            If the snapshot is damaged, of another class, or from a newer format.
-        """
-        return cls._of_bytes(data, cache_mb, device)
-
-
-class Storable(Computing):
-    """Copying, unpickling and saving of models."""
-
-    def __setstate__(self, state: dict) -> None:
-        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
-
-    @classmethod
-    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
-        model = cls._of_meta(meta, *how)
-        model._take_over(meta, arrays)
-        return model
-
-    @classmethod
-    @abstractmethod
-    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
-        """A model with the stored parameters that has learned nothing."""
-
-    @abstractmethod
-    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what was learned, as `_content` gave it."""

@@ -1,14 +1,13 @@
 """Which members leave before the next example: those with its id, those too old, and some if the budget is reached."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.state import State
+from streamsvm.estimators.learner.state import State, is_full
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.window import let_old_leave
 
@@ -68,26 +67,6 @@ def until_replaced(state: State, block: Examples, t: int, end: int, returning: n
         if (block.ids[t:i] == block.ids[i]).any() or len(replaced_by(state, block, i)):
             return i
     return end
-
-
-def age_of(state: State, t: Any) -> tuple[int, int]:
-    """The number or time of the next example, and the largest so far with it."""
-    if state.window is None or not state.window.by_time:
-        return state.n_seen, state.n_seen
-    born = arguments.time_of(t)
-    return born, max(born, state.window.latest)
-
-
-def ages_of(state: State, t: Any, n: int) -> np.ndarray:
-    """The numbers or times of the next examples."""
-    if state.window and state.window.by_time:
-        return arguments.times_of(t, n)
-    return np.arange(state.n_seen, state.n_seen + n)
-
-
-def is_full(state: State) -> bool:
-    """Whether the budget is reached: then members leave before the next example."""
-    return state.budget is not None and state.n_members >= state.budget
 
 
 def is_due(state: State, now: int) -> bool:

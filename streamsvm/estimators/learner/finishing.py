@@ -17,8 +17,7 @@ from streamsvm.core.rounding import ROUNDS
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs import raw_rows
-from streamsvm.estimators.inputs.class_sample import priorities
-from streamsvm.estimators.inputs.sample import NOTHING, Sample
+from streamsvm.estimators.inputs.sample import NOTHING, Sample, priorities
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.examples import Examples, no_margins
 from streamsvm.estimators.learner.state import Solver, State, in_room, solve

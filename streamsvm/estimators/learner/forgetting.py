@@ -22,7 +22,7 @@ from streamsvm.estimators.learner.state import (
     recover,
     slots_of,
 )
-from streamsvm.online.lasvm import append_block
+from streamsvm.online.from_batch import append_block
 from streamsvm.online.removal.forget import admit
 from streamsvm.online.removal.leave_one_out import LeaveOut
 

@@ -24,10 +24,13 @@ from streamsvm.estimators.learner.advice import look
 from streamsvm.estimators.learner.examples import Examples, n_learned
 from streamsvm.estimators.learner.state import (
     State,
+    age_of,
+    ages_of,
     class_weight,
     clock_of,
     forget_slots,
     in_room,
+    is_full,
     members_of,
     note,
     notice_lacking,
@@ -51,7 +54,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any, said:
     positive = arguments.label_of(y)
     box = arguments.box_of(state.C, w, class_weight(state, positive, arriving=True))
     number = number_of(state, id)
-    born, now = eviction.age_of(state, t)
+    born, now = age_of(state, t)
     if state.window and now - born >= state.window.span:  # The example came too late to be kept.
         box, born = 0.0, now
     lo, hi = (0.0, box) if positive else (-box, 0.0)
@@ -73,8 +76,8 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any, said:
     leaving = eviction.NO_SLOTS
     if id is not None:
         leaving = eviction.replaced(state, number, lo, hi, lambda: _stored(state, columns, values))
-    is_full = eviction.is_full(state)
-    if is_full or len(leaving):
+    full = is_full(state)
+    if full or len(leaving):
         validation.require_learnable(state, x, columns, values)
     # 4. What to note once the margin is there, and what to go back to as long as it is not.
     counts = state.class_counts[False] + (lo < 0.0), state.class_counts[True] + (hi > 0.0)
@@ -92,7 +95,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any, said:
     try:
         if len(leaving):
             forget_slots(state, leaving)
-        if is_full:
+        if full:
             eviction.make_way(state, now)
         example = (lo, hi, number, born, id is not None)
         status = learn_values(state, scale, columns, values, example, margin)
@@ -168,7 +171,7 @@ def learn_batch(
     """
     n = n_rows(X)
     positive = arguments.labels_of(X, y, n)
-    lo, hi, born = boxes_of(state, positive, arguments.weights_of(w, n), eviction.ages_of(state, t, n))
+    lo, hi, born = boxes_of(state, positive, arguments.weights_of(w, n), ages_of(state, t, n))
     numbers = arguments.next_ids(state.next_id, n) if ids is None else arguments.ids_of(ids, n)
     margins = np.empty(n)
 
@@ -322,12 +325,12 @@ def learn_queries(
             members = members_of(state)
             try:
                 # 2. Members leave that the next example replaces, or that are too many; compiled code lets old ones go.
-                is_full = eviction.is_full(state)
-                leaving = before is not None and (done in returning or is_full)
+                full = is_full(state)
+                leaving = before is not None and (done in returning or full)
                 own_value = _value_of(state, block.part(done, done + 1)) if leaving else math.nan
                 if done in returning:
                     forget_slots(state, eviction.replaced_by(state, block, done))
-                if is_full:
+                if full:
                     eviction.make_way(state, int(now[done]))
                 # 3. The part ends before the next one that lets a member leave, and at the next look.
                 end = done + eviction.fitting(state, len(margins) - done)

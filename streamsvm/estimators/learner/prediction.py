@@ -84,6 +84,11 @@ class Predictor:
         """The constant term b of the decision function f(x); always 0 without a bias."""
         return self._state.bias
 
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
+        return self._state.kernel.gamma
+
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def decision_function_one(self, x: dict) -> float:

@@ -184,6 +184,11 @@ def solve(state: State, solver: Solver, stay: bool = False) -> int:
     return steps
 
 
+def is_full(state: State) -> bool:
+    """Whether the budget is reached: then members leave before the next example."""
+    return state.budget is not None and state.n_members >= state.budget
+
+
 def class_weight(state: State, positive: bool, arriving: bool = False) -> float:
     """The factor on C of a class, by the labels learned so far; of an example that arrives, with its own."""
     negatives, positives = state.class_counts
@@ -241,6 +246,21 @@ def notice_lacking(state: State, columns: np.ndarray, n: int) -> None:
         f"{far[lacking[0]]:.3g}: this spoils the prediction, and the scale if the example is learned; give every "
         "example a value, such as the mean, or 0 if it is meant"
     )
+
+
+def age_of(state: State, t: Any) -> tuple[int, int]:
+    """The number or time of the next example, and the largest so far with it."""
+    if state.window is None or not state.window.by_time:
+        return state.n_seen, state.n_seen
+    born = arguments.time_of(t)
+    return born, max(born, state.window.latest)
+
+
+def ages_of(state: State, t: Any, n: int) -> np.ndarray:
+    """The numbers or times of the next examples."""
+    if state.window and state.window.by_time:
+        return arguments.times_of(t, n)
+    return np.arange(state.n_seen, state.n_seen + n)
 
 
 # ------------------------------------------------------------------------------------------------------------ the scale

@@ -5,14 +5,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-from river import base
 
 from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.learner import late
-from streamsvm.estimators.learner.copies import Content, Storable
+from streamsvm.estimators.learner.base import Learner
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import Explanation
+from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.learners import LEARNERS, not_a_model
 from streamsvm.estimators.mixture.experts import Experts
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
@@ -23,33 +24,12 @@ from streamsvm.online.mixture.experts import NAMES
 
 KINDS = {kind.__name__: kind for kind in (*LEARNERS.values(), OneVsRest, OneVsOne)}
 OF_THE_MODEL = (
-    *(
-        "feature_names",
-        "scale_of",
-        "is_scaling",
-        "class_counts",
-        "max_features",
-        "validate_one",
-        "validate_many",
-        "_features",
-        "_labels_of",
-    ),
-    *(
-        "n_members",
-        "n_support",
-        "support_ids",
-        "dual_coef",
-        "kernel_evaluations",
-        "next_id",
-        "champion_",
-        "champions_",
-        "feature_weights_",
-        "labels",
-    ),
+    *("n_members", "n_support", "support_ids", "dual_coef", "kernel_evaluations", "class_counts"),
+    *("champion_", "champions_", "feature_weights_", "labels"),
 )
 
 
-class Asking(Storable, base.MiniBatchClassifier):
+class Asking(Learner):
     """A model, and experts beside it."""
 
     def __init__(self, model: Any = None) -> None:
@@ -60,13 +40,26 @@ class Asking(Storable, base.MiniBatchClassifier):
         self._experts = Experts()
         self._asked: dict[Hashable, Any] | None = None  # the features that were predicted last
         self._answer: Any = None
-        self._y_name: Any = None  # of the labels learned last, if they were a series
 
     def __getattr__(self, name: str) -> Any:
-        """What only the model has: members, columns, counts; see `OF_THE_MODEL`."""
+        """What only the model has: members and labels; see `OF_THE_MODEL`."""
         if name in OF_THE_MODEL:
             return getattr(self._model, name)
         raise AttributeError(f"a {type(self).__name__} has no {name!r}")
+
+    @property
+    def _common(self) -> State:  # type: ignore[override]  # that of the model
+        common: State = self._model._common
+        return common
+
+    @property
+    def _seen(self) -> State:
+        seen: State = self._model._seen
+        return seen
+
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        labels: list[Hashable] = self._model._labels_of(X, y, n)
+        return labels
 
     @abstractmethod
     def _together(self, x: dict) -> Any:
@@ -158,12 +151,6 @@ class Asking(Storable, base.MiniBatchClassifier):
         self._asked = None
         known: int = self._model.relabel(ids, y)
         return known
-
-    @property
-    def n_seen(self) -> int:
-        """Number of examples learned so far."""
-        n: int = self._model.n_seen
-        return n
 
     @property
     def shares_(self) -> dict:

@@ -98,6 +98,11 @@ class MulticlassSVM(ForgettingModels):
     def _said_of(self, margin: Any) -> Mapping[Hashable, float]:
         return late.by_key(margin)
 
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
+        return self._common.kernel.gamma
+
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def _decide_one(self, x: dict) -> np.ndarray:

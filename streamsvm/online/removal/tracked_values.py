@@ -33,10 +33,10 @@ from streamsvm.batch.path.factor import add_multiple
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, SLOTS, Expansion
+from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, MIN_CACHED_ROWS, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, largest_self_product
 from streamsvm.core.rounding import SUM_ROUNDING
-from streamsvm.core.rows import MIN_CACHED_ROWS, gather, kernel_row
+from streamsvm.core.rows import gather, kernel_row
 
 MAX_ADDITIONS = int(SUM_ROUNDING / np.finfo(float).eps) // 4  # for which the rounding of a sum stays below that
 

@@ -22,9 +22,9 @@ from streamsvm.validation.grids.on_matrix import refitted
 from streamsvm.validation.grids.widened import ascending, require_of_kernel, widened
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, with_progress, workers
-from streamsvm.validation.held_out.problem import Setting, labelled, setting_of, signs_of
+from streamsvm.validation.held_out.problem import Setting, is_one_vs_one, labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
-from streamsvm.validation.multiclass import is_one_vs_one, require_plain
+from streamsvm.validation.multiclass import require_plain
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import resolve_scaling
 from streamsvm.validation.scores import greater_is_better

@@ -10,7 +10,7 @@ from streamsvm.batch import SmoothSVM
 from streamsvm.core.arguments import require_count, require_positive
 from streamsvm.core.kernels import about
 from streamsvm.validation.grids.grid import Outcome, best_of, has_scores
-from streamsvm.validation.multiclass import is_one_vs_one
+from streamsvm.validation.held_out.problem import is_one_vs_one
 
 SearchOf = Callable[..., Any]  # of a model, with Cs, gammas and refit
 

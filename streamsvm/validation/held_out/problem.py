@@ -128,6 +128,11 @@ def require_solvable(model: Any) -> None:
         )
 
 
+def is_one_vs_one(model: Any) -> bool:
+    """Whether a model has a learner for each pair of classes, told by its attributes."""
+    return not isinstance(model, type) and hasattr(model, "pairs") and hasattr(model, "model")
+
+
 def _options(options: SolverOptions | None, own: dict[str, Any]) -> SolverOptions:
     """The options with those of the model, which they may not contradict."""
     if options is None:

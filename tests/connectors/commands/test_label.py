@@ -232,7 +232,14 @@ def test_flags_that_do_not_go_together(config, call, flags, problem):
 
 
 @pytest.mark.parametrize(
-    "flags", [("--terminal", "--field", "y"), ("--delay", "-1"), ("--noise", "2"), ("--noise", "x")]
+    "flags",
+    [
+        ("--terminal", "--field", "y"),
+        ("--delay", "-1"),
+        ("--noise", "2"),
+        ("--noise", "x"),
+        ("--annotator", "a" * 101),
+    ],
 )
 def test_flags_that_argparse_refuses(config, flags):
     with pytest.raises(SystemExit) as raised:

@@ -609,12 +609,6 @@ def test_a_scorer_says_why_it_has_no_model(tmp_path):
         scorer.run(settings)
 
 
-def test_no_committee_has_models_of_two_kinds():
-    members = [Member(Trained(taught(kind)), (1, 1), 0.0) for kind in ("two", "more")]
-    with pytest.raises(ValueError, match="two classes and models of more cannot predict an event together"):
-        Committee(members)
-
-
 @pytest.mark.parametrize(
     "fields",
     [

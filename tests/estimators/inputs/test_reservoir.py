@@ -18,7 +18,7 @@ from states import state_of
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs import class_sample, reservoir
+from streamsvm.estimators.inputs import reservoir, sample
 from streamsvm.estimators.inputs.raw_rows import from_rows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.learner import finishing
@@ -81,7 +81,7 @@ NOTES = st.lists(
 def test_it_is_its_slow_twin(notes, size, span, max_values):
     fast, slow = Reservoir(size, span), naive.NaiveReservoir(size, span, max_values)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (reservoir, class_sample):
+        for module in (reservoir, sample):
             patch.setattr(module, "MAX_VALUES", max_values)
         for t, (own_id, age, positive, box, x, what) in enumerate(notes):
             number_or_id = 1000 + t if own_id is None else own_id
@@ -111,7 +111,7 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, span, max_values):
     fast, slow = Reservoir(size, span, by_time=False), naive.NaiveReservoir(size, span, max_values)
     ends = [*np.minimum(np.cumsum(cuts), len(notes)).tolist(), len(notes)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (reservoir, class_sample):
+        for module in (reservoir, sample):
             patch.setattr(module, "MAX_VALUES", max_values)
         for turn, (b, e) in enumerate(zip([0, *ends], ends, strict=False)):
             ids = np.array([1000 + t if notes[t][0] is None else notes[t][0] for t in range(b, e)], np.int64)
@@ -150,8 +150,8 @@ def test_what_has_left_takes_no_memory(span):
 def test_priorities_are_those_of_split_mix():
     numbers = np.array([0, 1, 2, 255, 256, 2**40, 2**62])
     expected = [naive.split_mix(int(number)) for number in numbers]
-    assert class_sample.priorities(numbers).tolist() == expected
-    assert [class_sample.priority_of(int(number)) for number in numbers] == expected
+    assert sample.priorities(numbers).tolist() == expected
+    assert [sample.priority_of(int(number)) for number in numbers] == expected
 
 
 def test_it_is_uniform_over_each_class():

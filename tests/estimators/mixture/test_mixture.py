@@ -129,6 +129,15 @@ def test_features_that_come_later_get_a_column_and_further_ones_do_not_matter():
     assert 0.0 < mixture.predict_proba_one({"a": 1.0, "unknown": 2.0})[True] < 1.0
 
 
+def test_a_limit_of_features_is_that_of_the_model():
+    mixture = Mixture(LASVM())
+    mixture.max_features = 2
+    mixture.learn_one({"a": 1.0, "b": 2.0}, True)
+    with pytest.raises(ValueError, match="at most 2"):
+        mixture.learn_one({"c": 1.0}, False)
+    assert mixture.feature_names == ["a", "b"]
+
+
 def test_a_refused_example_leaves_no_trace():
     mixture = Mixture(LASVM())
     mixture.learn_many(*zip(*few_of_many(50), strict=True))

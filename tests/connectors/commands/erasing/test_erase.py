@@ -104,6 +104,16 @@ def test_a_subject_that_the_log_does_not_have_is_named(tmp_path, config, call):
     assert len(read(tmp_path / "log", "erasures")) == 1
 
 
+def test_a_subject_is_found_by_a_number_of_any_size_and_beside_an_infinite_one(tmp_path, config, call):
+    """An event is learned with such fields beside its features, so it is forgotten by them."""
+    number = 3**50
+    append(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}, "y": true, "user": {"number": %d}, "sum": 1e999}' % number])
+    assert run(config)[0].counters.learned == 1
+    code, out, _ = erase(call, config, str(number), by="user.number")
+    assert (code, out[0].split(":")[0]) == (0, "1 subject")
+    assert run(config)[0].model.n_members == 0
+
+
 def test_an_id_that_the_log_does_not_have_is_asked_for_with_a_word(tmp_path, config, call):
     append(tmp_path / "log", with_users(20))
     code, out, _ = erase(call, config, "ada")
