@@ -14,7 +14,7 @@ from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
 from ..settings.sections import Settings
-from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, have_small_numbers, rows_at, unusable_rows
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -127,9 +127,12 @@ class Decoder:
     def _unusable(self, rows: NamedRows, entities: list[bytes | None], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that the models of these entities cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
+        are_plain = have_small_numbers(rows)
         for entity, own in by_owner(dict(enumerate(entities))).items():
-            problems = unusable_rows(rows_at(rows, own), state.models.trained(entity).model)
-            unusable |= {own[i]: problem for i, problem in problems.items()}
+            model = state.models.trained(entity).model
+            if not (are_plain and model.takes_all(rows.names)):
+                problems = unusable_rows(rows_at(rows, own), model)
+                unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
 
     def _count_empty(self, events: Sequence[Event]) -> None:

@@ -377,8 +377,9 @@ class Processor:
         own: list[Task] = []
         numbers = _NO_ROWS
         for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
-            own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.trained(entity).records)
-            decider = state.models.trained(entity).decider
+            trained = state.models.trained(entity)
+            decider = trained.decider
+            own, numbers = numbered([tasks[i] for i in chosen], rows, trained.records)
             if decider and id(decider) not in self._judged:
                 self._judged[id(decider)] = decider, decider.tallies
             estimates, refused = teach(own, numbers, entity, state, self._max_features)
