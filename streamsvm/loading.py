@@ -83,17 +83,17 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     ...     streamsvm.load(f"{folder}/model.svm").labels
     ['low', 'high']
     """
-    return _read(snapshot.read(path), str(path), cache_mb, device)
+    return _read(snapshot.opened(snapshot.read(path)), str(path), cache_mb, device)
 
 
-def _read(data: bytes, where: str, *how: Any) -> Any:
-    kind = snapshot.kind_of(data)
+def _read(found: snapshot.Opened, where: str, *how: Any) -> Any:
+    kind = found.kind
     if kind == pipelines.KIND:
-        return pipelines.unpacked(data, lambda step: _read(step, where, *how))
+        return pipelines.unpacked(found, lambda step: _read(step, where, *how))
     for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
-            return transformer.from_bytes(data)
+            return transformer._of_snapshot(found)
     for learner in (*FOR_TWO_CLASSES.values(), OneVsRest, OneVsOne, ConformalClassifier):
         if kind == learner.__name__:
-            return learner.from_bytes(data, *how)
+            return learner._of_snapshot(found, *how)
     raise snapshot.SnapshotError(f"{where}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

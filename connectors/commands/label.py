@@ -100,9 +100,8 @@ def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
         known = truth_from_file(arguments.truth, settings.label)
     else:
         known = truth_from_field(arguments.field, settings.label)
-    quota = 0 if arguments.train else settings.labelling.max_labels  # the end of a front end would end its trainer
-    if settings.labelling.max_fraction:
-        quota = 0  # this quota grows with the stream
+    # The end of a front end would end its trainer, and a quota that is a fraction grows with the stream.
+    quota = 0 if arguments.train or settings.labelling.max_fraction else settings.labelling.max_labels
     return oracle(known, "truth", delay=arguments.delay or 0.0, noise=arguments.noise or 0.0, quota=quota)
 
 

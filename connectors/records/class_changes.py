@@ -106,7 +106,7 @@ class ClassChanges:
 
     def as_now(self, label: Label) -> Label:
         """A label as it counts now; that of a removed class takes back what was said before."""
-        y = self.meaning(label.y)
+        y = self.meaning(label.y) if self._now else label.y
         return label if y == label.y else label._replace(y=y, op="retract" if y is None else label.op)
 
 

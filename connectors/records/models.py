@@ -5,6 +5,7 @@ A model of raw records belongs to the `Records` that make its features, and a mo
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -31,7 +32,10 @@ _DECIDER = ConformalClassifier.__name__
 
 def is_of(model: Any, kinds: tuple[type, ...]) -> bool:
     """Whether a model is of one of these classes; `isinstance`, which river replaces, takes several times as long."""
-    return issubclass(type(model), kinds)
+    return _is_subclass(type(model), kinds)
+
+
+_is_subclass: Any = cache(issubclass)  # for abstract classes, it runs Python code
 
 
 class Scores(NamedTuple):
@@ -129,12 +133,11 @@ class Trained(NamedTuple):
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
-        records, kind = None, snapshot.kind_of(data)
-        if kind == _WITH_RECORDS:
-            _, arrays = snapshot.unpack(data, _WITH_RECORDS)
-            data, records = snapshot.blob_of(arrays, "model"), Records.from_bytes(snapshot.blob_of(arrays, "records"))
-            kind = snapshot.kind_of(data)
-        model, decider = _model_of(implementation, data, kind, cache_mb=cache_mb)
+        records, found = None, snapshot.opened(data)
+        if found.kind == _WITH_RECORDS:
+            records = Records.from_bytes(snapshot.blob_of(found.arrays, "records"))
+            found = snapshot.opened(snapshot.blob_of(found.arrays, "model"))
+        model, decider = _model_of(implementation, found, cache_mb)
         return cls(model, records, decider)
 
     def digest(self) -> str:
@@ -145,11 +148,13 @@ class Trained(NamedTuple):
         return blake2b(f"{model} {self.records.digest()}".encode(), digest_size=32).hexdigest()
 
 
-def _model_of(implementation: Any, data: bytes, kind: str, **how: Any) -> tuple[Any, ConformalClassifier | None]:
+def _model_of(
+    implementation: Any, found: snapshot.Opened, cache_mb: float | None = None, device: str | None = None
+) -> tuple[Any, ConformalClassifier | None]:
     """A model of this class, and the decider around it if there is one."""
-    if kind != _DECIDER:
-        return implementation.from_bytes(data, **how), None
-    decider = ConformalClassifier.from_bytes(data, **how)
+    if found.kind != _DECIDER:
+        return implementation._of_snapshot(found, cache_mb, device), None
+    decider = ConformalClassifier._of_snapshot(found, cache_mb, device)
     snapshot.require(isinstance(decider.model, implementation), f"the model is a {type(decider.model).__name__}")
     return decider.model, decider
 
@@ -177,7 +182,7 @@ def unpack_model(data: bytes, device: str = "cpu") -> Trained:
     with snapshot.guarded("a model that cannot be used"):
         algorithm, blobs = header["algorithm"], {name: snapshot.blob_of(arrays, name) for name in arrays}
         implementation: Any = MulticlassModel if algorithm == _SEVERAL else FOR_TWO_CLASSES[algorithm]
-        model, decider = _model_of(implementation, blobs["model"], snapshot.kind_of(blobs["model"]), device=device)
+        model, decider = _model_of(implementation, snapshot.opened(blobs["model"]), device=device)
         made_by: Records | WarmupScaler | None = None
         for name, kind in (("scaler", WarmupScaler), ("records", Records)):
             made_by = kind.from_bytes(blobs[name]) if name in blobs else made_by

@@ -218,7 +218,9 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
         said |= fields_of(codec, prediction.verdict)
     if not (math.isfinite(said["score"]) and math.isfinite(said["margin"])):
         raise ValueError(f"score={said['score']!r} and margin={said['margin']!r} must be finite numbers")
-    made_by = {"ver": model.ver, "offset": model.offset} | ({"name": model.name} if model.name else {})
+    made_by: dict[str, Any] = {"ver": model.ver, "offset": model.offset}
+    if model.name:
+        made_by["name"] = model.name
     fields = {"id": event.id, **said, "model": made_by, "src": src}
     if event.ts is not None:
         fields["ts"] = event.ts

@@ -1,8 +1,9 @@
 """Texts for people, and numbers that people write."""
 
 import re
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from itertools import islice, zip_longest
+from typing import Any
 
 _MOST_PRINTED = 2000  # characters of a message
 
@@ -10,6 +11,12 @@ _MOST_PRINTED = 2000  # characters of a message
 def plural(count: int, noun: str) -> str:
     """A count with its noun, such as "1 record" or "2 records"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def counted(counts: Mapping[Any, int], most: int) -> str:
+    """How often each value came, of the first so many values."""
+    shown = ", ".join(f"{value} {n:,}x" for value, n in islice(counts.items(), most))
+    return shown + (f", {len(counts) - most} others" if len(counts) > most else "")
 
 
 def printable(message: str) -> str:

@@ -23,14 +23,11 @@ def _algorithm(value: str) -> str | None:
 
 
 def _learner_s(name: str) -> Check:
-    """The check that the learners themselves make of this parameter; it raises their error as a ValueError."""
+    """The check that the learners themselves make of this parameter; it raises their error."""
 
     def check(value: Any) -> None:
         made = next(made for made in _learners().values() if name in inspect.signature(made).parameters)
-        try:
-            made(**{name: value})
-        except TypeError as error:
-            raise ValueError(str(error)) from error
+        made(**{name: value})
 
     return check
 

@@ -14,7 +14,7 @@ from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
 from ..settings.sections import Settings
-from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, have_small_numbers, rows_at, unusable_rows
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -63,23 +63,24 @@ class Decoder:
     def events(self, records: list[Record], state: State) -> tuple[list[Decoded], Rows]:
         """The events, and their features as the models take them, or raw ones; refuse the other records."""
         records = self._without_tombstones(records)
-        found = [_read(record, self._event, state) for record in records]
-        places = [i for i, event in enumerate(found) if isinstance(event, Event)]
-        rows = self.rows([event.x for event in found if isinstance(event, Event)], state)
+        good, bad = _read(records, self._event, state)
+        rows = self.rows([event.x for _, event, _ in good], state)
         if isinstance(rows, NamedRows):
-            unusable = self._unusable(rows, [records[i] for i in places], state)
-            for i, problem in unusable.items():
-                found[places[i]] = problem
+            unusable = self._unusable(rows, [entity for _, _, entity in good], state)
             if unusable:
-                rows = rows.take([i for i in range(len(rows)) if i not in unusable])
-        good = self._good(records, found, state)
-        self._count_empty([event for _, event in good])
-        return [Decoded(record, event, self.entity(record)) for record, event in good], rows
+                bad |= {good[i].record.offset: problem for i, problem in unusable.items()}
+                usable = [i for i in range(len(rows)) if i not in unusable]
+                good, rows = [good[i] for i in usable], rows.take(usable)
+        self._refuse_bad(records, bad, state)
+        self._count_empty([event for _, event, _ in good])
+        return good, rows
 
     def labels(self, records: list[Record], state: State) -> list[tuple[Record, Label | ClassChange]]:
         """The labels and the changes of classes, with their records; refuse the other records."""
         records = self._without_tombstones(records)
-        return self._good(records, [_read(record, self._label, state) for record in records], state)
+        good, bad = _read(records, self._label, state)
+        self._refuse_bad(records, bad, state)
+        return good
 
     def rows(self, xs: Sequence[Mapping[str, Any]], state: State) -> Rows:
         """Features as the models take them, made once for all that is done with them; those of raw events are not."""
@@ -102,39 +103,36 @@ class Decoder:
         self.n_tombstones += len(records) - len(kept)
         return kept
 
-    def _event(self, record: Record, state: State) -> Event:
+    def _event(self, record: Record, state: State) -> Decoded:
         event = self._codec.decode(record)
         if event.y is not None:
             state.classes.admit(event.y)
-        return event
+        return Decoded(record, event, self.entity(record))
 
-    def _label(self, record: Record, state: State) -> Label | ClassChange:
+    def _label(self, record: Record, state: State) -> tuple[Record, Label | ClassChange]:
         said = self._codec.decode_label(record)
         if isinstance(said, ClassChange):
             state.admit(said)
         elif said.y is not None:
             state.classes.admit(said.y)
-        return said
+        return record, said
 
-    def _good(
-        self, records: list[Record], found: Sequence[Message | BadRecord], state: State
-    ) -> list[tuple[Record, Message]]:
-        """What was read, with its records; refuse the others."""
-        good = []
-        for record, message in zip(records, found, strict=True):
-            if isinstance(message, BadRecord):
-                self.refuse(record, "decode", message, state)
-            else:
-                good.append((record, message))
-        state.breaker.observe([isinstance(message, BadRecord) for message in found])
-        return good
+    def _refuse_bad(self, records: list[Record], bad: Mapping[int, BadRecord], state: State) -> None:
+        """Refuse the records at these offsets, and let the breaker look at all of them."""
+        for record in records if bad else ():
+            if record.offset in bad:
+                self.refuse(record, "decode", bad[record.offset], state)
+        state.breaker.observe([record.offset in bad for record in records])
 
-    def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
-        """What is wrong with the rows that their models cannot take, by their places."""
+    def _unusable(self, rows: NamedRows, entities: list[bytes | None], state: State) -> dict[int, BadRecord]:
+        """What is wrong with the rows that the models of these entities cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
-        for entity, own in by_owner(dict(enumerate(map(self.entity, records)))).items():
-            problems = unusable_rows(rows_at(rows, own), state.models.trained(entity).model)
-            unusable |= {own[i]: problem for i, problem in problems.items()}
+        are_plain = have_small_numbers(rows)
+        for entity, own in by_owner(dict(enumerate(entities))).items():
+            model = state.models.trained(entity).model
+            if not (are_plain and model.takes_all(rows.names)):
+                problems = unusable_rows(rows_at(rows, own), model)
+                unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
 
     def _count_empty(self, events: Sequence[Event]) -> None:
@@ -149,8 +147,14 @@ class Decoder:
         self.n_empty += len(empty)
 
 
-def _read(record: Record, decode: Callable[[Record, State], Message], state: State) -> Message | BadRecord:
-    try:
-        return decode(record, state)
-    except BadRecord as error:
-        return error
+def _read(
+    records: list[Record], decode: Callable[[Record, State], Message], state: State
+) -> tuple[list[Message], dict[int, BadRecord]]:
+    """What these records say, in order, and why the others cannot be read, by their offsets."""
+    good, bad = [], {}
+    for record in records:
+        try:
+            good.append(decode(record, state))
+        except BadRecord as error:
+            bad[record.offset] = error
+    return good, bad

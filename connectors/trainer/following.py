@@ -32,7 +32,6 @@ class Following:
 
     def begin(self, state: State | None) -> None:
         """Read on from the first request that was not followed."""
-        raise NotImplementedError
 
     @property
     def is_ready(self) -> bool:

@@ -232,30 +232,32 @@ def _learn(
             verdict = lesson.told.verdict
             assert verdict is not None  # [decide] is part of the fingerprint
             example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
-            [margin] = _margins_of([lesson], model)
+            margin = _margin_of(lesson, model)
             if labelling is None or labelling.counts(lesson.key, verdict):
                 said = verdict if margin is None else verdict._replace(margin=margin)
                 decider.learn_one(*example, said=said)
             else:
                 model.learn_one(*example, margin=margin)
     elif len(tasks) > ONE_BY_ONE or is_of(model, MULTICLASS):
-        given, margins = _Examples.of(tasks, rows), _margins_of([task.lesson for task in tasks], model)
+        given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)
         others = {"margins": margins} if are_late else {}
         model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times, **others)
     else:
         for (lesson, _, when, _), x in zip(tasks, _rows_of(tasks, rows), strict=True):
-            [margin] = _margins_of([lesson], model)
+            margin = _margin_of(lesson, model)
             model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), margin)
 
 
-def _margins_of(lessons: list[Lesson], model: Any) -> list[Any]:
-    """What the model said when it predicted the events of late labels, as its `learn_one` takes it; None otherwise."""
-    decisions = [lesson.told.decision for lesson in lessons]
+def _margin_of(lesson: Lesson, model: Any) -> Any:
+    """What the model said when it predicted the event of a late label, as its `learn_one` takes it; None otherwise."""
+    said = lesson.told.decision
+    if said is None:
+        return None
     if is_of(model, MULTICLASS):
-        return [None if said is None else margin_of(said, model) for said in decisions]
-    takes_all = is_of(model, WITH_MARGINS)  # But another model may have predicted, and said one thing.
-    return [None if said is None else said if takes_all and len(said) > 1 else said[0] for said in decisions]
+        return margin_of(said, model)
+    # Another model may have predicted, and said one thing.
+    return said if len(said) > 1 and is_of(model, WITH_MARGINS) else said[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

@@ -51,7 +51,6 @@ class Loop(Generic[Result]):
 
     def _seek(self) -> None:
         """Read on where the log can: it has refused a position."""
-        raise NotImplementedError
 
     def _poll(self, timeout: float, limit: int) -> list[Record]:
         """The records that have come; none while the log is away, or if it refused a position."""

@@ -7,10 +7,12 @@ was killed is repeated from its last checkpoint, cut by cut.
 import logging
 import math
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
@@ -346,7 +348,7 @@ class Partition:
         else:
             erased = state.erased
             events = without(events, erased.events)
-            n_earlier = sum(record.offset < self._learns_from for record in events)
+            n_earlier = bisect_left(events, self._learns_from, key=attrgetter("offset"))
             self.processor.observe(events[:n_earlier], state)
             self.processor.process(events[n_earlier:], without(labels, erased.labels), state)
         state.offset = max(state.offset, cut.events)  # a repeated cut may lie before lost records

@@ -263,13 +263,13 @@ class Processor:
                 self.decoder.refuse(decoded[place].record, "predict", problem, state)
             found |= said
         said_of = {place: found[place] for place in decoded if place in found}
-        seen, n_lessons = [], state.version
+        seen, n_lessons, divides = [], state.version, bool(state.challengers.split)
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
             if self._is_silent:
                 seen.append(Seen(record, event, row_of[place], prediction, b"", ""))
                 continue
-            answering = state.challengers.answering(record.key, event.key)
+            answering = state.challengers.answering(record.key, event.key) if divides else ""
             version = ModelVersion(n_lessons, record.offset, answering and state.challengers.serving)
             value = write_prediction(self._codec, event, prediction, version, source(record))
             is_answer = answering == version.name
@@ -377,8 +377,9 @@ class Processor:
         own: list[Task] = []
         numbers = _NO_ROWS
         for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
-            own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.trained(entity).records)
-            decider = state.models.trained(entity).decider
+            trained = state.models.trained(entity)
+            decider = trained.decider
+            own, numbers = numbered([tasks[i] for i in chosen], rows, trained.records)
             if decider and id(decider) not in self._judged:
                 self._judged[id(decider)] = decider, decider.tallies
             estimates, refused = teach(own, numbers, entity, state, self._max_features)
@@ -398,14 +399,10 @@ class Processor:
         """Let the alarms take in the events and the first labels of a cut, and report what they say."""
         if not isinstance(rows, NamedRows) or state.scaler is not None or len(rows.names) > MOST_NAMES:
             rows = numbers_of(item.event.x for item in decoded)
-        labelling = state.labelling
-        answers = [
-            (_is_wrong(lesson), lesson.y, lesson.at)
-            for lesson in first
-            if lesson.y is not None and (labelling is None or labelling.is_alike(lesson))
-        ]
+        if state.labelling:
+            first = [lesson for lesson in first if state.labelling.is_alike(lesson)]
         seen = state.alarms.see(rows, [item.record.offset for item in decoded])
-        for heard in chain(seen, state.alarms.learn(answers)):
+        for heard in chain(seen, state.alarms.learn(first)):
             alert = heard.named(self._codec.name_of)
             logger.warning("alarm at offset %d: %s", alert.offset, alert)
             if self._settings.log.alarms:
@@ -429,11 +426,6 @@ class Processor:
 def _with(lesson: Lesson, said: Said) -> Lesson:
     """The lesson of an event of which this was said."""
     return lesson._replace(told=Told.of(said, is_late=False))
-
-
-def _is_wrong(lesson: Lesson) -> bool:
-    """Whether the prediction of a lesson's event was another label."""
-    return (lesson.told.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.told.predicted != lesson.y
 
 
 def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:

@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
+from streamsvm.estimators.inputs.checks import too_large
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.inputs.raw_rows import from_named
 from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
@@ -51,6 +55,11 @@ Rows = NamedRows | RawRows
 def rows_at(rows: NamedRows, places: Sequence[int]) -> NamedRows | list[dict]:
     """The rows at these places, in this order: a batch, or dicts if they are few."""
     return rows.take(places) if len(places) > ONE_BY_ONE else [rows[i] for i in places]
+
+
+def have_small_numbers(rows: NamedRows) -> bool:
+    """Whether no number of these rows is missing, or too large for models that take all others."""
+    return not too_large(from_named(rows, np.zeros(len(rows.names), np.int64)).sq)
 
 
 def unusable_rows(rows: NamedRows | list[dict], model: Model) -> dict[int, BadRecord]:

@@ -50,6 +50,8 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
     except (CheckpointError, ConfigError, OffsetOutOfRange, SnapshotError) as error:
         logger.error("partition %d keeps its state, the rebuilt one cannot be used: %s", number, error)
         return None
+    if stop():
+        return None  # without an error: the next run goes on
     if rebuilt is None or (rebuilt.offset, rebuilt.labels_offset) != place:
         logger.error("partition %d keeps its state: the rebuilt one did not come to its place, %s", number, place)
         return None

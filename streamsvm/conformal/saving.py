@@ -28,9 +28,9 @@ def model_bytes(model: Any) -> bytes:
 
 def model_of(data: bytes, *how: Any) -> Any:
     """The model of a snapshot."""
-    kind = snapshot.kind_of(data)
-    require(kind in KINDS, f"the model is a {kind!r}")
-    return KINDS[kind].from_bytes(data, *how)
+    found = snapshot.opened(data)
+    require(found.kind in KINDS, f"the model is a {found.kind!r}")
+    return KINDS[found.kind]._of_snapshot(found, *how)
 
 
 def dumped(guard: Guard) -> tuple[dict[str, Any], Arrays]:

@@ -26,12 +26,12 @@ def packed(pipeline: Any) -> bytes:
     return snapshot.pack(KIND, {"steps": [*blobs]}, blobs)
 
 
-def unpacked(data: bytes, read: Callable[[bytes], Any]) -> compose.Pipeline:
+def unpacked(found: snapshot.Opened, read: Callable[[snapshot.Opened], Any]) -> compose.Pipeline:
     """The pipeline that `packed` packed; `read` makes a step of its snapshot."""
-    meta, arrays = snapshot.unpack(data, KIND)
+    meta, arrays = found.of(KIND)
     with snapshot.reading(KIND):
         names = snapshot.field(meta, "steps", list)
         require(sorted(names) == sorted(arrays) and len(names) > 0, "the steps")
-        blobs = [arrays[name].tobytes() for name in names]
-    require(all(snapshot.kind_of(blob) != KIND for blob in blobs), "a pipeline in a pipeline")
-    return compose.Pipeline(*((name, read(blob)) for name, blob in zip(names, blobs, strict=True)))
+        steps = [snapshot.opened(arrays[name].tobytes()) for name in names]
+    require(all(step.kind != KIND for step in steps), "a pipeline in a pipeline")
+    return compose.Pipeline(*((name, read(step)) for name, step in zip(names, steps, strict=True)))

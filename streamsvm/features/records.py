@@ -423,11 +423,11 @@ class Records(Saved, base.Transformer):
         SnapshotError
             If the data are damaged or of another kind, or an embedder is missing or another one.
         """
-        return cls._of_bytes(data, embed or {})
+        return cls._of_snapshot(snapshot.opened(data), embed or {})
 
     @classmethod
     def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> "Records":
-        kinds, embedders = saving.kinds_of(snapshot.field(meta, "kinds", list, type(None)), *how)
+        kinds, embedders = saving.kinds_of(snapshot.field(meta, "kinds", list, type(None)), *(how or ({},)))
         records = cls(
             kinds,
             embed=embedders,

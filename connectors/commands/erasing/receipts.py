@@ -16,6 +16,7 @@ from typing import Any
 
 import streamsvm
 from streamsvm.core.compiling._target import current
+from streamsvm.core.saving.snapshot import guarded
 
 from ...logs.reading import read
 from ...logs.transport import Record, Transport
@@ -114,14 +115,10 @@ def load(path: Path, key: bytes | None) -> dict[str, Any]:
     FileError
         If the file is no receipt, or, with a key, if its signature is not that of the key.
     """
-    try:
+    with guarded(f"{path}: this is no receipt of `streamsvm rebuild`", FileError):
         receipt = json.loads(path.read_text(encoding="utf-8"))
         if receipt["format"] != FORMAT:
             raise FileError(f"{path}: a receipt of format {receipt['format']!r}; this version reads format {FORMAT}")
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{path}: this is no receipt of `streamsvm rebuild`: {error!r:.100}") from None
     signature = receipt.pop("hmac", None)
     if key is not None and not (
         isinstance(signature, str) and hmac.compare_digest(signature, _signature(receipt, key))

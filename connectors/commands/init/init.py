@@ -17,7 +17,7 @@ from ...records.formats.json import read_json
 from ...records.tables import raw_rows
 from ...records.text_files import Mistakes
 from ...runtime.folders import FileError, require_folder
-from ...runtime.text import plural, printable
+from ...runtime.text import counted, plural, printable
 from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import open_once
@@ -140,9 +140,8 @@ def _tell(origin: Origin, fields: Mapping[str, Field], roles: Roles) -> None:
         for role in ("id", "label", "time"):
             print(printable(f"{role}: {getattr(roles, role) or 'none'} ({roles.why[role]})"))
     if roles.classes:
-        counts = ", ".join(f"{label} {n:,}x" for label, n in list(roles.classes.items())[:MOST_GUESSED])
         positive = "" if len(roles.classes) > 2 else f"; positive is {roles.positive} ({roles.why['positive']})"
-        print(printable(f"classes: {counts}{positive}"))
+        print(printable(f"classes: {counted(roles.classes, MOST_GUESSED)}{positive}"))
     digits = [name for name in roles.kinds if fields[name].is_of_digits]
     if digits:
         print(

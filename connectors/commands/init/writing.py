@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from streamsvm.features.values import CATEGORY, NUMBER, TEXT
 
-from ...runtime.text import aligned, printable
+from ...runtime.text import aligned, counted, printable
 from .fields import Field
-from .roles import RARE, Roles
+from .roles import MOST_GUESSED, RARE, Roles
 
 DAY = 86_400
 LONGEST = 60  # characters of a comment's examples
@@ -111,7 +111,7 @@ def values(of: Field) -> str:
 def _label(roles: Roles) -> str:
     if not roles.classes:
         return ""
-    counts = ", ".join(f"{v} {n:,}x" for v, n in list(roles.classes.items())[:20])
+    counts = counted(roles.classes, MOST_GUESSED)
     if len(roles.classes) > 2:
         listed = ", ".join(_quoted(v) if isinstance(v, str) else str(v) for v in roles.classes)
         return f"[label]\nclasses = [{listed}] # {printable(counts)}\n"

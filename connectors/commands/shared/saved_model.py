@@ -50,7 +50,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     classes = (*FOR_TWO_CLASSES.values(), MulticlassModel, OneVsOne)
     if not isinstance(model, classes) or len(before) > 1 or not isinstance((*before, None)[0], BEFORE):
         raise snapshot.SnapshotError(
-            f"{path}: this is a {snapshot.kind_of(snapshot.read(path))!r} snapshot, expected a model "
+            f"{path}: this is a {snapshot.opened(snapshot.read(path)).kind!r} snapshot, expected a model "
             f"({', '.join(made.__name__ for made in classes)}), also behind Records or a WarmupScaler, or a trainer's "
             "state folder"
         )

@@ -22,7 +22,7 @@ from streamsvm.validation.scores import BY_NAME, OF_CLASSES
 from ...records.columns import Columns
 from ...records.raw import Reading
 from ...runtime.process import killable
-from ...runtime.text import plural
+from ...runtime.text import counted, plural
 from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
 from ..shared.configuration import check_file, columns_of, misplaced, tell_unlabelled
@@ -104,9 +104,8 @@ def _counted(y: np.ndarray) -> str:
     """How many examples each class has."""
     if y.dtype == bool:  # two classes
         return f"{np.count_nonzero(y)} positive"
-    counts = [f"{label} {n:,}x" for label, n in Counter(y.tolist()).most_common()]
-    more = f", {len(counts) - MOST_LISTED} others" if len(counts) > MOST_LISTED else ""
-    return f"{len(counts)} classes ({', '.join(counts[:MOST_LISTED])}{more})"
+    counts = dict(Counter(y.tolist()).most_common())
+    return f"{len(counts)} classes ({counted(counts, MOST_LISTED)})"
 
 
 def _require_for_classes(arguments: argparse.Namespace) -> None:

@@ -21,22 +21,13 @@ _AT_ONCE = 50  # events, during which a search waits
 
 
 class Finder(LogThread):
-    """Finds events by what people type, and by likeness; any thread may call it.
+    """Finds the newest events by what people type, and by likeness; any thread may call it."""
 
-    Parameters
-    ----------
-    settings
-        The configuration.
-    capacity
-        Number of events that it holds, the newest ones.
-    """
-
-    def __init__(self, settings: Settings, capacity: int = CAPACITY) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__(settings, "the events")
-        self._capacity = capacity
         self._codec = settings.codec()
         self._shown = settings.shown()
-        self._index = EventIndex(capacity)
+        self._index = EventIndex()
         self._loaded = threading.Event()
 
     def close(self) -> None:
@@ -112,7 +103,7 @@ class Finder(LogThread):
         topic = self._settings.log.topic
         ends = log.end_offsets(topic)
         for number, start in log.start_offsets(topic).items():
-            log.seek(topic, number, max(start, ends[number] - self._capacity))
+            log.seek(topic, number, max(start, ends[number] - CAPACITY))
         while not self._closing.is_set():
             if all(log.position(topic, number) >= end for number, end in ends.items()):
                 self._loaded.set()

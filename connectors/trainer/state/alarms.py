@@ -17,6 +17,7 @@ from streamsvm.alarms.alarm import MOST_NAMES
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...records.classes import ClassLabel
+from .lesson import Lesson
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +68,12 @@ class Alarms:
                 logger.warning("features move all the time: no further alarm of them is reported until they calm down")
             yield Alert(INPUTS, self.inputs.cause, offsets[place])
 
-    def learn(self, answers: Sequence[tuple[bool, ClassLabel, int]]) -> Iterator[Alert]:
-        """Take in labels: whether the prediction was wrong, the class, and the offset of the event."""
-        are_wrong, labels = np.array([each[0] for each in answers], bool), [each[1] for each in answers]
+    def learn(self, lessons: Sequence[Lesson]) -> Iterator[Alert]:
+        """Take in the first labels of events."""
+        labels = [lesson.y for lesson in lessons]
+        are_wrong = np.array([lesson.is_wrong for lesson in lessons], bool)
         for place in self.errors.update_many(are_wrong, labels):
-            yield Alert(ERRORS, self.errors.cause, answers[place][2])
+            yield Alert(ERRORS, self.errors.cause, lessons[place].at)
 
     def to_blobs(self) -> dict[str, bytes]:
         """Both alarms, for a checkpoint."""

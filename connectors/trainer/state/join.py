@@ -358,10 +358,9 @@ class Join:
                 self._forget_oldest(kept, is_expired=True)
 
     def _insert(self, kept: Waiting, key: int, entry: Entry) -> None:
-        if entry.nbytes > kept.max_bytes:
-            self._count_lost(entry, is_expired=False)
-            return
         kept.add(key, entry)
+        if kept.nbytes > kept.max_bytes and entry.nbytes > kept.max_bytes:
+            self._count_lost(kept.pop(key), is_expired=False)
         self._shrink(kept)
 
     def _shrink(self, kept: Waiting) -> None:

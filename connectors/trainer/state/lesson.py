@@ -74,6 +74,11 @@ class Lesson(NamedTuple):
     at: int = ABSENT
     waited: int = 0
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether another label was predicted."""
+        return (self.told.margin > 0.0) != self.y if isinstance(self.y, bool) else self.told.predicted != self.y
+
 
 @dataclass
 class JoinCounters:

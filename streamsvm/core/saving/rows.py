@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, squared_norms
 from streamsvm.core.saving.snapshot import Arrays, every, require, require_array
 
 
@@ -15,20 +15,16 @@ def require_rows(arrays: Arrays, n: int, n_features: int) -> np.ndarray:
     columns = require_array(arrays, "columns", np.int64, (int(starts[-1]),))
     values = require_array(arrays, "values", np.float64, (int(starts[-1]),))
     require(starts[0] == 0 and every(starts[1:] >= starts[:-1]), "'starts' does not rise from 0")
-    rows = require_places(starts, columns, n_features, "an example")
-    with np.errstate(over="ignore"):
-        sq = np.bincount(rows, np.square(values), n)
+    require_places(starts, columns, n_features, "an example")
+    sq = np.empty(n)
+    squared_norms(starts, values, sq)
     require(every(values != 0.0) and every(sq < LARGEST_SQUARED_NORM), "a feature is 0, not a number, or too large")
     return sq
 
 
-def require_places(starts: np.ndarray, columns: np.ndarray, n_features: int, owner: str) -> np.ndarray:
-    """Raise a SnapshotError unless compressed rows have these many features at most, each row's rising.
-
-    Returns the row of each entry.
-    """
-    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+def require_places(starts: np.ndarray, columns: np.ndarray, n_features: int, owner: str) -> None:
+    """Raise a SnapshotError unless compressed rows have these many features at most, each row's rising."""
     require(every((columns >= 0) & (columns < n_features)), f"a feature is not among {n_features}")
-    rises = (columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])
-    require(every(rises), f"the features of {owner} are not in order")
-    return rows
+    begins = np.zeros(len(columns) + 1, bool)
+    begins[starts] = True
+    require(every((columns[1:] > columns[:-1]) | begins[1:-1]), f"the features of {owner} are not in order")

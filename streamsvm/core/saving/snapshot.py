@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -103,14 +103,40 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         If `data` is not a snapshot, has an unknown format, is truncated or damaged, is of another kind, or describes
         impossible arrays.
     """
+    return opened(data).of(kind)
+
+
+class Opened(NamedTuple):
+    """What is in a snapshot whose bytes have been checked."""
+
+    kind: str
+    meta: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def of(self, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The plain values and the arrays; a SnapshotError if they are of another kind."""
+        if self.kind != kind:
+            problem = f"this is a {self.kind!r} snapshot, expected {kind!r}; `streamsvm.load` reads all kinds"
+            raise SnapshotError(problem)
+        return self.meta, self.arrays
+
+
+def opened(data: bytes) -> Opened:
+    """What is in a snapshot of any kind.
+
+    Raises
+    ------
+    SnapshotError
+        As `unpack`, except for the kind.
+
+    Examples
+    --------
+    >>> opened(pack("Example", {}, {}))
+    Opened(kind='Example', meta={}, arrays={})
+    """
     header_length = verify(data)
     header, places = described(data[PRELUDE.size : PRELUDE.size + header_length])
-    if header["kind"] != kind:
-        raise SnapshotError(
-            f"this is a {header['kind']!r} snapshot, expected {kind!r}; `streamsvm.load` reads all kinds"
-        )
-    body_start = aligned(PRELUDE.size + header_length)
-    return header["meta"], arrays_of(data, body_start, places)
+    return Opened(header["kind"], header["meta"], arrays_of(data, aligned(PRELUDE.size + header_length), places))
 
 
 @contextmanager
@@ -233,23 +259,6 @@ def count(meta: Mapping[str, Any], name: str) -> int:
     if not 0 <= value <= LARGEST_COUNT:
         raise SnapshotError(f"{name!r} in the snapshot is {value}; it must be a count, at most 2^62")
     return value
-
-
-def kind_of(data: bytes) -> str:
-    """The kind of a snapshot, for `unpack`.
-
-    Raises
-    ------
-    SnapshotError
-        If `data` is not a snapshot, is truncated or damaged, or describes impossible arrays.
-
-    Examples
-    --------
-    >>> kind_of(pack("Example", {}, {}))
-    'Example'
-    """
-    length = verify(data)
-    return described(data[PRELUDE.size : PRELUDE.size + length])[0]["kind"]
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import blocks
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import squared_norms
+from streamsvm.core.blocks import BLOCK, squared_norms
 from streamsvm.core.costs import FEW_FEATURES
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, without_duplicates
 from streamsvm.core.scaling.state import RawRows
@@ -19,7 +18,7 @@ NARROW = 4  # so many times as many examples of few features make a block, which
 
 def is_sparse(X: Any) -> bool:
     """Whether a feature that an example of X does not name is 0, and not lacking."""
-    return sp.issparse(X) or has_sparse_columns(X)
+    return not is_named(X) and (sp.issparse(X) or has_sparse_columns(X))
 
 
 def is_named(X: Any) -> bool:
@@ -27,17 +26,17 @@ def is_named(X: Any) -> bool:
     return isinstance(X, list | tuple | NamedRows)
 
 
-def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = blocks.BLOCK) -> Iterator[NamedRows]:
+def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = BLOCK) -> Iterator[NamedRows]:
     """X in blocks of about `at_once` examples; a value of a dict that is missing is NaN, if a dict may lack one."""
-    if sp.issparse(X):
-        yield from _of_sparse(without_duplicates(sp.csr_matrix(X)), None, learning, at_once)
-    elif has_sparse_columns(X):
-        yield from _of_sparse(csr_of_frame(X), tuple(frame_of(X).columns), learning, at_once)
-    elif isinstance(X, NamedRows):
+    if isinstance(X, NamedRows):
         yield from X.blocks(at_once)
     elif isinstance(X, list | tuple):
         for b in range(0, len(X), at_once):
             yield _of_dicts(X[b : b + at_once], b, takes_gaps)
+    elif sp.issparse(X):
+        yield from _of_sparse(without_duplicates(sp.csr_matrix(X)), None, learning, at_once)
+    elif has_sparse_columns(X):
+        yield from _of_sparse(csr_of_frame(X), tuple(frame_of(X).columns), learning, at_once)
     else:
         names, values = named_columns(X)
         at_once *= NARROW if len(names) < FEW_FEATURES else 1
@@ -75,7 +74,7 @@ def _of_dicts(rows: Sequence[Mapping], first: int, takes_gaps: bool) -> NamedRow
 
 def from_named(rows: NamedRows, columns: np.ndarray) -> RawRows:
     """Rows whose feature d, in the order of their names, has the column columns[d]."""
-    own = np.tile(columns, len(rows)) if rows.is_table else columns[rows.inputs]
+    own = columns[None].repeat(len(rows), axis=0).reshape(-1) if rows.is_table else columns[rows.inputs]
     return from_rows(rows.starts, own, np.require(rows.values, np.float64, ("C", "W")))
 
 

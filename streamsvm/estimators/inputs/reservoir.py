@@ -310,7 +310,8 @@ class Reservoir:
         SnapshotError
             If these are not the arrays of a reservoir of this size.
         """
-        own = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
+        names = ("rooms", *SAVED, "priorities", "most")
+        own = {name: arrays[PREFIX + name] for name in names if PREFIX + name in arrays}
         self._n_noted = n_seen
         if not own:  # written by version 0.1.0
             return

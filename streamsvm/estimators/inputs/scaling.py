@@ -340,17 +340,16 @@ class RunningScale:
             counts = np.append(counts, 0)
             arrays = {**arrays, **unknown, PREFIX + "counts": counts}
         require(counts.shape == self.state.counts.shape, "the counts of the scale have another length")
-        n_places = int(counts[PLACES])
+        given, own_counts = counts.tolist(), self.state.counts.tolist()
+        n_places = given[PLACES]
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
-        require(
-            counts[TRACKS] >= self.tracks and counts[SCALES] == self.state.counts[SCALES],
-            "the scale is of another kind",
-        )
-        require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE, ZEROS]].tolist())
+        is_alike = given[TRACKS] >= own_counts[TRACKS] and given[SCALES] == own_counts[SCALES]
+        require(is_alike, "the scale is of another kind")
+        require(given[SPAN] == own_counts[SPAN], "the scale has another memory")
+        flags = {given[flag] for flag in (TRACKS, SPARSE, DUE, ACTIVE, ZEROS)}
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
-            require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
+            require(0 <= given[count] <= LARGEST_COUNT, "a count of the scale is out of range")
         lengths = _lengths(n_features, n_places)
         own = {name: require_array(arrays, PREFIX + name, DTYPES[name], (n,)).copy() for name, n in lengths.items()}
         c = Scaling(**own, x=np.zeros(n_places), limits=self.state.limits.copy())

@@ -1,7 +1,7 @@
 """What a learner of one model and one of several have in common: what they know of their stream."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,6 +9,7 @@ import numpy as np
 from river import base
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.kernels import is_bounded
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.learner.copies import Saved
@@ -38,6 +39,11 @@ class Learner(Saved, base.MiniBatchClassifier):
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         validate_many(self._common, X)
+
+    def takes_all(self, names: Collection[Hashable]) -> bool:
+        """Whether no example with these features is refused, unless one of its numbers is missing or too large."""
+        known = self._features
+        return is_bounded(self._common.kernel) and len(known.columns) + len(names) <= known.max_features
 
     def _tol(self, tol: float | None) -> float:
         """The tolerance that a method was given, or that of the model."""
@@ -122,7 +128,7 @@ class Learner(Saved, base.MiniBatchClassifier):
         SnapshotError
             If the snapshot is damaged, of another class, or from a newer format.
         """
-        return cls._of_bytes(data, cache_mb, device)
+        return cls._of_snapshot(snapshot.opened(data), cache_mb, device)
 
     def __setstate__(self, state: dict) -> None:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""

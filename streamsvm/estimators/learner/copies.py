@@ -63,7 +63,7 @@ class Saved:
         SnapshotError
             If the data are damaged, of another class, or from a newer format.
         """
-        return cls._of_bytes(data)
+        return cls._of_snapshot(snapshot.opened(data))
 
     def digest(self) -> str:
         """SHA-256 of what was learned.
@@ -77,10 +77,10 @@ class Saved:
         return cls.__name__
 
     @classmethod
-    def _of_bytes(cls, data: bytes, *how: Any) -> Self:
+    def _of_snapshot(cls, found: snapshot.Opened, *how: Any) -> Self:
         """What a snapshot holds; `how` is what else `_of_content` needs."""
         kind = cls._name_in_snapshots()
-        meta, arrays = snapshot.unpack(data, kind)
+        meta, arrays = found.of(kind)
         with snapshot.reading(kind):
             return cls._of_content(meta, arrays, *how)
 

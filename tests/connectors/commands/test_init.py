@@ -131,6 +131,14 @@ def test_several_classes_are_listed(begun):
     assert "metric" not in config["model"]
 
 
+def test_of_many_classes_the_first_are_shown(begun, tmp_path):
+    lines, config = begun(customers(100, species=lambda i: f"s{i % 25}"), "--label", "species")
+    assert len(config["label"]["classes"]) == 25
+    assert "classes: s0 4x, s1 4x, " in " ".join(lines)
+    for text in ("\n".join(lines), (tmp_path / "app.toml").read_text()):
+        assert "s19 4x, 5 others\n" in text
+
+
 def test_a_time_must_rise(begun, tmp_path):
     def day(i):
         return (datetime(2020, 1, 1) + timedelta(hours=9 * i)).isoformat()

@@ -850,6 +850,7 @@ def test_classes_are_texts_and_whole_numbers(tmp_path):
         ("[label]\nclasses = [1, 2, 3]\n[model]\nthreshold = 0.5", "threshold=0.5"),
         ("[label]\nclasses = [1, 2, 3]\n[labelling]\nrare_first = true\nselection = 'auto'", 'selection = "auto"'),
         ("[labelling]\nrare_first = true", "needs more than two classes"),
+        ("[limits]\nevent_features = 9\nmodel_features = 8", "event_features must not be larger than limits.model_f"),
     ],
 )
 def test_settings_that_several_classes_do_not_go_with(tmp_path, content, said):

@@ -251,6 +251,3 @@ def test_a_decision_survives_its_bytes():
     model = ConformalClassifier(LASVM())
     said = model.decide_one({"a": 1.0})._replace(margin=None)
     assert from_json(to_json(said)) == said
-    for damaged in (b"", b"[]", b"[1, 2, 3, 4]", b'[[], [], [1], "x"]'):
-        with pytest.raises(ValueError, match="is no decision"):
-            from_json(damaged)

@@ -1,13 +1,16 @@
 """A few rows are taken one by one and more as a batch: a model says and learns the same either way."""
 
+import math
+
 import numpy as np
 import pytest
 
 from streamsvm import LASVM
 from streamsvm.connectors.records.predictions import predictions_of
 from streamsvm.connectors.trainer.learning import Task, _learn
-from streamsvm.connectors.trainer.rows import ONE_BY_ONE, rows_at, unusable_rows
+from streamsvm.connectors.trainer.rows import ONE_BY_ONE, have_small_numbers, rows_at, unusable_rows
 from streamsvm.connectors.trainer.state.lesson import Lesson, Told
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 
@@ -61,3 +64,17 @@ def test_unusable_rows_are_found_in_any_number(n):
     xs[1] = {"a": 1e15}
     found = unusable_rows(rows_at(NamedRows.of(xs), range(n)), model)
     assert (list(found), found[1].reason) == ([1], "bad-feature")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("size", [1.0, 1e17, 1e18, math.nan])
+def test_a_model_that_takes_all_refuses_rows_only_for_their_numbers(kernel, size):
+    model, x = LASVM(kernel=kernel, gamma=1.0), {"a": 1.0, "b": size}
+    model.learn_one({"a": 1.0}, True)
+    rows = NamedRows.of([{"b": 2.0}, x])
+    assert have_small_numbers(rows) == (size < 1e18)
+    assert model.takes_all(rows.names) == (kernel in ("rbf", "sigmoid"))
+    refused = bool(unusable_rows([x], model))
+    assert refused if size == 1e18 else not (refused and have_small_numbers(rows) and model.takes_all(rows.names))
+    model.max_features = 1
+    assert not model.takes_all(rows.names)

@@ -134,8 +134,19 @@ def finished(config, call, receipt, *more):
     return call("rebuild", config, "--set", ERASURES, "--receipt", receipt, *more)
 
 
-def test_the_trainer_swaps_once_whenever_it_is_killed(tmp_path, config, call, rebuilt, monkeypatch):
+def test_the_trainer_swaps_once_whenever_it_is_killed(tmp_path, config, call, rebuilt, monkeypatch, caplog):
     fill(tmp_path / "log", list(records("lasvm", 40, seed=1)), first=200)
+    began, rerun = [], swapping.Rerun.run
+
+    def begin(*arguments):
+        began.append(True)
+        return rerun(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swapping.Rerun, "run", begin)
+        trainer.run(load(config, {}, [ERASURES]), stop=lambda: bool(began))
+    assert began
+    assert "keeps its state" not in caplog.text
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -233,6 +244,14 @@ def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, r
     state = run(config, ERASURES)[0]
     assert not {i for i in range(200) if i % 20 in (3, 5)} & set(state.model.support_ids)
     assert state.erased.offset == 3
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}'])
+def test_a_file_that_is_no_receipt_is_refused(tmp_path, config, call, text):
+    (tmp_path / "receipt.json").write_text(text)
+    code, out, err = call("verify", tmp_path / "receipt.json", config)
+    assert (code, out) == (1, [])
+    assert " receipt of " in err[0]
 
 
 def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt, caplog):

@@ -210,19 +210,19 @@ def test_the_header_names_a_message_inside_of_another(registry):
 
 @pytest.mark.usefixtures("protobuf")
 def test_a_protobuf_schema_with_imports(registry):
-    from google.protobuf import timestamp_pb2
+    from google.protobuf import timestamp_pb2, wrappers_pb2
 
     features = proto("features.proto", Features=[("a", "double", ""), ("b", "double", "optional")])
-    event = proto(
-        "event.proto", Event=[("id", "int64", ""), ("x", "Features", ""), ("ts", ".google.protobuf.Timestamp", "")]
-    )
-    event.dependency.extend(["features.proto", "google/protobuf/timestamp.proto"])
+    known = [("ts", ".google.protobuf.Timestamp", ""), ("y", ".google.protobuf.BoolValue", "")]
+    event = proto("event.proto", Event=[("id", "int64", ""), ("x", "Features", ""), *known])
+    stamps = [type(event).FromString(each.DESCRIPTOR.serialized_pb) for each in (timestamp_pb2, wrappers_pb2)]
+    event.dependency.extend(["features.proto", *(each.name for each in stamps)])
     registry.register("features", features, "PROTOBUF")
     id_ = registry.register("events", event, "PROTOBUF", references=[("features.proto", "features", 1)])
-    stamp = type(event).FromString(timestamp_pb2.DESCRIPTOR.serialized_pb)
-    body = message_of(features, stamp, event, id=7, x={"a": 1.5}, ts="2026-01-02T03:04:05Z")
-    decoded = codec_of(registry).decode(record(framed(id_, b"\0" + body)))
-    assert (decoded.x, decoded.ts) == ({"a": 1.5}, "2026-01-02T03:04:05Z")
+    for y in (False, True):
+        body = message_of(features, *stamps, event, id=7, x={"a": 1.5}, ts="2026-01-02T03:04:05Z", y=y)
+        decoded = codec_of(registry).decode(record(framed(id_, b"\0" + body)))
+        assert (decoded.x, decoded.ts, decoded.y) == ({"a": 1.5}, "2026-01-02T03:04:05Z", y)
 
 
 FEATURES = """syntax = "proto3"; package org;
