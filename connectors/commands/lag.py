@@ -52,6 +52,6 @@ def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]
             committed, starts = log.committed(name), log.start_offsets(name)
             for partition, end in sorted(log.end_offsets(name).items()):
                 at = committed[partition].offset if partition in committed else None
-                behind = end - (starts.get(partition, 0) if at is None else at)
+                behind = end - max(at or 0, starts.get(partition, 0))  # Retention may have removed what was not read.
                 # A group that has read an open transaction is ahead of `end`.
                 yield Lag(group, name, partition, at, end, max(0, behind))

@@ -16,7 +16,7 @@ from streamsvm.conformal.probabilities import said_of, takes_margins
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
+from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, labels_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Content, Saved
 from streamsvm.validation.rows import dicts_of
@@ -236,9 +236,9 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
             What the model's `learn_one` takes beside, the same for all rows.
         """
         n = n_rows(X)
-        labels = list(y)
-        if len(labels) != n or (said is not None and len(said) != n):
-            raise ValueError(f"X has {n} rows, and there are {len(labels)} labels; each row needs one label and `said`")
+        labels = labels_of(y, n)
+        if said is not None and len(said) != n:
+            raise ValueError(f"said has {len(said)} entries for {n} rows of X; one for each row is needed")
         numbers = None if ids is None else arguments.ids_of(ids, n).tolist()
         weights = None if w is None else arguments.weights_of(w, n).tolist()
         for i, x in enumerate(dicts_of(X)):

@@ -109,7 +109,10 @@ def vector_of(name: str, values: Any) -> np.ndarray:
     """What an argument has for each example, as an array whose shape is not checked yet; neither a dict nor a set."""
     require_order(name, values)
     require_unmasked(name, values)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} holds sequences of different lengths; each example needs one value") from error
 
 
 def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
@@ -235,8 +238,8 @@ def numbers_in(name: str, w: Any) -> np.ndarray:
     require_unmasked(name, w)
     try:
         return np.asarray(w, np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} {_stumble(np.asarray(w))}; weights must be numbers") from error
+    except (OverflowError, TypeError, ValueError) as error:
+        raise TypeError(f"{name} {_stumble(vector_of(name, w))}; weights must be numbers") from error
 
 
 def _stumble(values: np.ndarray) -> str:
@@ -244,7 +247,7 @@ def _stumble(values: np.ndarray) -> str:
     for row, value in enumerate(values.tolist() if values.ndim == 1 else ()):
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             return f"holds {value!r} in row {row}"
     return f"is {values.tolist()!r:.100}"
 

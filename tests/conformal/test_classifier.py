@@ -127,8 +127,17 @@ def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="model="):
         ConformalClassifier(3)
     model = ConformalClassifier(LASVM())
-    with pytest.raises(ValueError, match="2 rows"):
-        model.learn_many([{"a": 1.0}, {"a": 2.0}], [True])
+    rows = [{"a": 1.0}, {"a": 2.0}]
+    with pytest.raises(ValueError, match="y has 1 labels for 2 rows"):
+        model.learn_many(rows, [True])
+    with pytest.raises(ValueError, match="said has 1 entries for 2 rows"):
+        model.learn_many(rows, [True, False], said=[None])
+    with pytest.raises(TypeError, match="y=True must be a sequence"):
+        model.learn_many(rows, True)
+    with pytest.raises(TypeError, match="y is a dict"):
+        model.learn_many(rows, {True: 1, False: 2})
+    with pytest.raises(ValueError, match=r"X has shape \(2,\)"):
+        model.learn_many(np.zeros(2), [True, False])
     before = model.digest()
     with pytest.raises(ValueError, match="feature 'a'"):
         model.learn_one({"a": np.inf}, True)

@@ -4,6 +4,7 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
@@ -131,6 +132,50 @@ def test_arrays_of_margins():
         rows.learn_many(X[60:], ys[60:], margins=f)
         dicts.learn_many(X[60:], ys[60:], margins=by_key)
         assert rows.digest() == dicts.digest()
+
+
+def test_frames_of_margins():
+    """What `decision_function_many` returned for a data frame."""
+    xs, ys = three(120)
+    frame = pd.DataFrame(xs)
+    for make in (LASVM, SEVERAL["OneVsRest"]):
+        of_frame, of_array = make(), make()
+        for model in (of_frame, of_array):
+            labels = ys if isinstance(model, OneVsRest) else [y == ys[0] for y in ys]
+            model.learn_many(frame[:60], labels[:60])
+            f = model.decision_function_many(frame[60:])
+            model.learn_many(frame[60:], labels[60:], margins=f if model is of_frame else f.to_numpy())
+        assert of_frame.digest() == of_array.digest()
+
+
+@pytest.mark.parametrize(
+    ("margins", "message"),
+    [
+        (np.zeros((2, 4)), r"margins has shape \(2, 4\); it must have a column for each of \['a', 'b'\]"),
+        (np.zeros(2), r"margins has shape \(2,\)"),
+        (0.5, "margins=0.5 must be a sequence"),
+        (b"12", "margins=b'12' must be a sequence"),
+        (np.array(0.5), r"margins"),
+        ({0: {"a": 1.0}, 1: {"a": 1.0}}, "margins is a dict"),
+        (np.ma.masked_array(np.zeros((2, 2)), [[True, False], [False, False]]), "margins is a masked array"),
+        ([{"a": 1.0}], "margins has 1 entries for 2 rows"),
+    ],
+)
+def test_margins_of_a_wrong_shape_or_kind_are_named(margins, message):
+    rows, labels = [{"a": 1.0}, {"a": 2.0}], ["a", "b"]
+    model = OneVsRest(LASVM())
+    model.learn_many(rows, labels)
+    before = model.digest()
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.learn_many(rows, labels, margins=margins)
+    assert model.digest() == before
+
+
+@pytest.mark.parametrize("margins", [0.5, b"12", {0: 1.0, 1: 2.0}, {1.0, 2.0}, np.ma.masked_array([1.0, 2.0], [0, 1])])
+def test_what_is_no_sequence_of_margins_is_no_margin(margins):
+    """Also where the bytes of a text, the keys of a dict or what is masked could be taken for numbers."""
+    with pytest.raises((TypeError, ValueError), match="margins"):
+        LASVM().learn_many([{"a": 1.0}, {"a": 2.0}], [True, False], margins=margins)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def topics(command: Parser) -> None:
 
 def lag(command: Parser) -> None:
     """Show, for each consumer group and partition, the offset up to which records were consumed, the end of the
-    partition, and the lag between them.
+    partition, and the lag between them: the records that are still there and were not consumed.
 
     --json: print JSON, for programs
     """

@@ -116,10 +116,18 @@ def require_right(partitions: Iterable[TopicPartition]) -> None:
             raise ours(partition.error)
 
 
+def _result(answer: "Future[T]", seconds: float) -> T:
+    """The broker's answer; an error if it takes too long."""
+    try:
+        return answer.result(seconds)
+    except FutureTimeoutError:
+        raise Unavailable(f"the broker has not answered within {seconds:g} seconds") from None
+
+
 def described(answer: Future) -> Any | None:
     """The description of a topic; None if it does not exist."""
     try:
-        return answer.result(COMMAND_SECONDS)
+        return _result(answer, COMMAND_SECONDS)
     except KafkaException as error:
         if error.args[0].code() in MISSING:
             return None
@@ -203,7 +211,4 @@ class Administrator:
     def wait(answer: "Future[T]", seconds: float = COMMAND_SECONDS) -> T:
         """The broker's answer; raises our errors."""
         with translated():
-            try:
-                return answer.result(seconds)
-            except FutureTimeoutError:
-                raise Unavailable(f"the broker has not answered within {seconds:g} seconds") from None
+            return _result(answer, seconds)

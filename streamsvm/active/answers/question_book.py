@@ -144,11 +144,11 @@ class QuestionBook:
         """
         question_id = self._held.get(who)
         if question_id is None:
-            free = [name for name, card in self._open.items() if name not in without and card.is_free(who, now)]
-            if not free:
-                return None
-            question_id = min(free, key=lambda name: self._open[name].asked)
-        self._lend(question_id, who, now)
+            oldest_first = sorted(self._open, key=lambda name: self._open[name].asked)
+            free = (name for name in oldest_first if name not in without and self._open[name].is_free(who, now))
+            question_id = next(free, None)
+        if question_id is not None:
+            self._lend(question_id, who, now)
         return question_id
 
     def reserve(self, question_id: str, who: str, now: int) -> None:

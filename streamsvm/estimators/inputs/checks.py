@@ -23,12 +23,18 @@ NOT_NUMBERS = "features must be numbers; streamsvm.features.Records() in front o
 
 
 def n_rows(X: Any) -> int:
-    """Number of examples in a batch."""
+    """Number of examples in a batch; an error for an array of another dimension than 2."""
     if hasattr(X, "shape"):
+        if len(X.shape) != 2:
+            raise _not_2d(X)
         return int(X.shape[0])
     if isinstance(X, Sized):
         return len(X)
     raise _no_batch(X)
+
+
+def _not_2d(X: Any) -> ValueError:
+    return ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
 
 
 def _no_batch(X: Any) -> TypeError:
@@ -67,7 +73,7 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
     """The column names and the numbers of an array or a dataframe."""
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
-            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+            raise _not_2d(X)
         arguments.require_unmasked("X", X)
         return tuple(range(X.shape[1])), floats_of(np.asarray(X))
     frame = frame_of(X)

@@ -115,8 +115,6 @@ class CompositeModel(Learner):
             If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
             block with the fault have then been learned.
         """
-        if getattr(X, "ndim", 2) != 2:
-            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n, common = n_rows(X), self._common
         labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), ages_of(common, t, n)
         arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))

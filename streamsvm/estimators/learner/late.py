@@ -8,12 +8,13 @@ A model learns a late example as any other, but takes note of the margin that wa
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import arguments
+from streamsvm.estimators.inputs.checks import is_frame, named_columns
 
 
 def finite(margin: Any, name: str = "margin") -> float:
@@ -32,6 +33,11 @@ def by_key(margin: Any) -> dict[Hashable, float]:
 
 def each(margins: Any, n: int, said_of: Callable[[Any], Any]) -> list:
     """What the margins of a batch of n say, each on its own; None for one that is not known."""
+    arguments.require_order("margins", margins)
+    arguments.require_unmasked("margins", margins)
+    is_text = isinstance(margins, str | bytes)
+    if is_text or is_frame(margins) or not isinstance(margins, Iterable) or getattr(margins, "shape", None) == ():
+        raise TypeError(f"margins={margins!r} must be a sequence of what `learn_one` takes as margin, one for each row")
     margins = margins.tolist() if isinstance(margins, np.ndarray) else list(margins)
     if len(margins) != n:
         raise ValueError(f"margins has {len(margins)} entries for {n} rows of X; one for each row is needed")
@@ -41,11 +47,17 @@ def each(margins: Any, n: int, said_of: Callable[[Any], Any]) -> list:
 
 def each_row(margins: Any, keys_of: Callable[[int], Sequence[Any]]) -> Any:
     """Rows of margins as dicts; `keys_of` gives the keys of so many columns."""
+    if is_frame(margins):
+        names, margins = named_columns(margins)
+        return [dict(zip(names, row, strict=True)) for row in margins.tolist()]
     if not isinstance(margins, np.ndarray):
         return margins
     if margins.ndim != 2:
         raise ValueError(f"margins has shape {margins.shape}; it must have a row for each example")
+    arguments.require_unmasked("margins", margins)
     keys = keys_of(margins.shape[1])
+    if len(keys) != margins.shape[1]:
+        raise ValueError(f"margins has shape {margins.shape}; it must have a column for each of {list(keys)}")
     return [dict(zip(keys, row, strict=True)) for row in margins.tolist()]
 
 

@@ -12,6 +12,7 @@ from streamsvm.connectors.logs.transport import Shape, TopicMismatch
 from streamsvm.connectors.runtime.findings import OK, PROBLEM, WARNING
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.opening import backend_of
 from streamsvm.connectors.settings.sections import LimitSettings
 from streamsvm.connectors.trainer import trainer as daemon
 
@@ -163,3 +164,21 @@ def test_lag_of_trainers_and_scorers(tmp_path, config, call):
         {**row, "group": "streamsvm", "committed": 100, "lag": 5},
         {**row, "group": "streamsvm-score", "committed": None, "lag": 105},
     ]
+
+
+def test_records_that_retention_has_removed_are_no_lag(tmp_path, config, call):
+    """A group that has read 10 of 40 records, of which about half are left, is behind those that are left."""
+    append(tmp_path / "log", some_events(10))
+    daemon.run(load(config, {}))
+    with LocalLog(tmp_path / "log", segment_bytes=1) as log:  # each record is a segment of its own
+        for event in some_events(30):
+            log.produce("events", event)
+    settings = load(config, {})
+    backend_of(settings).trim("events", 0, 20)
+    with LocalLog(tmp_path / "log") as log:
+        start = log.start_offsets("events")[0]
+    assert 10 < start <= 20
+    _, out, _ = call("lag", config, "--json")
+    assert json.loads(out[0])[0] == {
+        "group": "streamsvm", "topic": "events", "partition": 0, "committed": 10, "end": 40, "lag": 40 - start,
+    }  # fmt: skip

@@ -361,6 +361,13 @@ def test_an_administrator_is_closed_at_once_if_everything_is_answered(administra
     assert admin.client.is_closed.is_set()
 
 
+def test_a_late_answer_is_no_failure_of_the_process(monkeypatch):
+    monkeypatch.setattr(client, "COMMAND_SECONDS", 0.01)
+    for ask in (client.described, lambda answer: client.Administrator.wait(answer, 0.01)):
+        with pytest.raises(Unavailable, match=r"the broker has not answered within 0.01 seconds"):
+            ask(Future())
+
+
 def test_an_administrator_is_not_closed_before_its_last_answer(administrator):
     """The library might end the process."""
     with administrator as admin:
