@@ -143,21 +143,26 @@ def squared_norms(indptr, values, sq):
 def compress(raw_indptr, columns, raw_values, rows, indptr, indices, values, sq):
     """Compress some rows: without zeros, in the order of the columns, without features whose column is -1.
 
-    Branches on no value: where zeros and others alternate, wrong branch guesses take longer than the work.
+    Branches on no value: where zeros and others alternate, wrong branch guesses take longer than the work.  What is
+    read and written begins at 0: the compiler checks a computed index for being negative, which takes longer, too.
     """
     nnz = 0
     for t in range(rows.shape[0]):
-        total, begin, last, falls = 0.0, nnz, -1, 0
-        for p in range(raw_indptr[rows[t]], raw_indptr[rows[t] + 1]):
-            indices[nnz], values[nnz] = columns[p], raw_values[p]
-            v, column = np.float64(values[nnz]), columns[p]
+        given, end = raw_indptr[rows[t]], raw_indptr[rows[t] + 1]
+        own_columns, own_values = columns[given:end], raw_values[given:end]
+        kept, kept_values = indices[nnz:], values[nnz:]
+        n, total, last, falls = 0, 0.0, -1, False
+        for p in range(end - given):
+            kept[n], kept_values[n] = own_columns[p], own_values[p]
+            v = np.float64(kept_values[n])
             total += v * v
-            is_kept = int(v != 0.0) & int(column >= 0)
-            falls |= is_kept & int(column <= last)
-            last = column if is_kept else last
-            nnz += is_kept
+            n += int(v != 0.0) & int(own_columns[p] >= 0)
+        for k in range(n):
+            falls |= kept[k] <= last
+            last = kept[k]
         if falls:
-            sort_features(indices[begin:nnz], values[begin:nnz])
+            sort_features(kept[:n], kept_values[:n])
+        nnz += n
         indptr[t + 1], sq[t] = nnz, total
     return nnz
 

@@ -123,10 +123,11 @@ class Decision:
         """f(x) of the rows of a table whose features have these columns; NaN for too large rows.  On several cores."""
         out, members = np.empty(len(table)), self._members()
         n_features = members[1]
-        known = (columns >= 0) & (columns < n_features)
-        source, lacking = np.zeros(n_features, np.intp), np.ones(n_features, bool)
-        source[columns[known]], lacking[columns[known]] = np.flatnonzero(known), False
-        ordered = not lacking.any() and np.array_equal(source, np.arange(n_features))
+        source = None
+        if not np.array_equal(columns[:n_features], np.arange(n_features)):
+            known = np.flatnonzero((columns >= 0) & (columns < n_features))
+            source = np.full(n_features, -1)
+            source[columns[known]] = known
 
         def decide(begin: int) -> None:
             own = slice(begin, begin + at_once)
@@ -134,9 +135,9 @@ class Decision:
                 X = part = plain(table[own].astype(np.float32, copy=False))
             sq = np.empty(len(part), np.float32)
             _squared_norms(part, sq)
-            if not ordered:
+            if source is not None:
                 X = part.take(source, axis=1)
-                X[:, lacking] = 0.0
+                X[:, source < 0] = 0.0
             _decide_products(self.kernel, *members, X, sq, self.b, out[own])
 
         work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])

@@ -210,6 +210,8 @@ class State:
         if self.scaler is not None:
             return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
         model = trained.model
+        if not model.is_scaling:
+            return {}
         weights = getattr(model, "feature_weights_", {})  # of the kernel, which the factors have in them
         scales = ((name, value, *model.scale_of(name)) for name, value in x.items())
         return {

@@ -132,7 +132,7 @@ def closest_of_rare(model: Any, values: np.ndarray, f: np.ndarray, rng: np.rando
 
 
 def closest_of_drawn(model: Any, places: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
-    """The candidate with the smallest f of those that belong to a drawn class; of all if the drawn ones have none.
+    """The candidate with the smallest f of those that belong to the first drawn class that has any.
 
     A class is drawn with a weight of 1 / (1 + its examples), and then others in turn, without replacement, by
     exponential keys: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", Information Processing Letters
@@ -150,8 +150,6 @@ def closest_of_drawn(model: Any, places: np.ndarray, f: np.ndarray, rng: np.rand
         Draws the classes.
     """
     counts = np.array(list(learner_of(model).class_counts.values()))
-    for place in np.argsort(rng.exponential(size=len(counts)) * (1.0 + counts), kind="stable").tolist():
-        own = np.flatnonzero((places == place).any(axis=1))
-        if len(own):
-            return int(own[np.argmin(f[own])])
-    return int(np.argmin(f))
+    order = np.argsort(rng.exponential(size=len(counts)) * (1.0 + counts), kind="stable")
+    turns = np.argsort(order)[places].min(axis=1)  # the first in which a class of the candidate is drawn
+    return int(np.argmin(np.where(turns == turns.min(), f, np.inf)))

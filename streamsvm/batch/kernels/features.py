@@ -91,13 +91,13 @@ def _add_sums(P, c, out):
 @compiled
 def _put_block(K, P, r, c):
     """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
+    above, below = K[r : r + P.shape[0], c : c + P.shape[1]], K[c : c + P.shape[1], r : r + P.shape[0]]
     for t in range(P.shape[0]):
         for s in range(P.shape[1]):
-            K[r + t, c + s] = P[t, s]
+            above[t, s] = P[t, s]
     for s in range(P.shape[1]):
-        column = K[c + s]
         for t in range(P.shape[0]):
-            column[r + t] = P[t, s]
+            below[s, t] = P[t, s]
 
 
 class Features:

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.rounding import SUM_ROUNDING
-from streamsvm.core.scaling.gaps import fill, is_unknown, note_value
+from streamsvm.core.scaling.gaps import fill, is_unknown, note_value, note_values
 from streamsvm.core.scaling.state import (
     ACTIVE,
     APART,
@@ -104,24 +104,28 @@ def _squares_without_place(c, columns, values):
 @inner
 def _move_moments(c, is_whole, gaps):
     """Let the moments take in the example in `x`; whether a feature is to be scaled that was left alone so far."""
-    keep, new = 1.0 - 1.0 / c.counts[SPAN], False
+    keep, new, scales = 1.0 - 1.0 / c.counts[SPAN], False, c.counts[SCALES] == 1
+    weights, means, S, x, varied = c.w, c.m, c.S, c.x, c.varied
+    if is_whole and scales:
+        note_values(c)
     for p in range(c.counts[PLACES]):
-        v = c.x[p]
-        if not is_whole and c.named[c.feature[p]] != c.counts[SEEN] + 1:
-            if gaps and is_unknown(c, p, False):
-                continue
-        elif c.counts[SCALES] == 1:
-            note_value(c, p, v)
-        if c.varied[p] == 0 and v != 0.0 and v != 1.0:
-            c.varied[p], new = 1, c.counts[SCALES] == 1
-        w, e = c.w[p] * keep + 1.0, v - c.m[p]
+        v = x[p]
+        if not is_whole:
+            if c.named[c.feature[p]] != c.counts[SEEN] + 1:
+                if gaps and is_unknown(c, p, False):
+                    continue
+            elif scales:
+                note_value(c, p, v)
+        if varied[p] == 0 and v != 0.0 and v != 1.0:
+            varied[p], new = 1, scales
+        w, e = weights[p] * keep + 1.0, v - means[p]
         most = OUTLIER if w > WARM else EARLY_OUTLIER
-        if w > FIRST and e * e * w > most * most * c.S[p] and c.S[p] > 0.0:
-            e = math.copysign(most * math.sqrt(c.S[p] / w), e)
-            v = c.m[p] + e
-        c.w[p] = w
-        c.m[p] += e / w
-        c.S[p] = c.S[p] * keep + e * (v - c.m[p])
+        if w > FIRST and e * e * w > most * most * S[p] and S[p] > 0.0:
+            e = math.copysign(most * math.sqrt(S[p] / w), e)
+            v = means[p] + e
+        weights[p] = w
+        means[p] += e / w
+        S[p] = S[p] * keep + e * (v - means[p])
     return new
 
 

@@ -180,10 +180,14 @@ class FeatureTable:
         """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
         values, may_lack = values_and_gaps(x, self.takes_gaps)
-        names = tuple(x)
-        if learning and not (names == self._last.names and self._last.known):
-            self.add(names)
-        columns, values = self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
+        values = values if values.dtype == np.float64 else values.astype(np.float64)
+        names, last = tuple(x), self._last
+        if names == last.names and (last.known or not learning):
+            columns = last.columns
+        else:
+            if learning:
+                self.add(names)
+            columns = self.lookup(names)
         if may_lack:
             known = ~np.isnan(values)
             return columns[known], values[known]

@@ -108,10 +108,12 @@ def _warn_of_scales(state: State) -> None:
 def _warn_of_cut_values(state: State) -> None:
     """A feature of the user's own may happen to begin with the sign of those that are never scaled."""
     names = list(state.features.columns)
+    if not (state.scale.is_active and any(map(is_apart, names))):
+        return
     X = storage.rows_of(state.expansion, storage.live_slots(state.expansion), len(names))
     cut = np.bincount(X.indices, np.abs(X.data) >= CLIP, minlength=len(names)) > X.shape[0] / 2
     apart = [names[k] for k in np.flatnonzero(cut) if is_apart(names[k])]
-    if state.scale.is_active and apart:
+    if apart:
         warn(
             f"the feature {apart[0]!r} is cut to -3..3 in most examples: the model does not scale it, because its name "
             f"begins with {APART!r}; give it another name, or values of about 1"
