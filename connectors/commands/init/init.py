@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsvm.core.saving import snapshot
+from streamsvm.core.stream_warning import StreamWarning
 
 from ...logs.reading import read
 from ...records.formats.base import BadRecord
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
         origin, records = _topic(arguments)
     found = Table()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # The table and the comments say the same.
+        warnings.simplefilter("ignore", StreamWarning)  # The table and the comments say the same.
         for record in watched(records, "looking"):
             try:
                 if origin.is_flat:

@@ -53,6 +53,15 @@ def test_the_label_is_known_by_its_name(begun):
     assert [line.split()[1] for line in lines[-3:]] == ["produce", "run", "predictions"]
 
 
+def test_a_field_of_no_kind_is_said_once_in_the_table(tmp_path, call):
+    """Without a warning of Python's, which would name a line of our code."""
+    path = tmp_path / "visits.jsonl"
+    path.write_text("".join(json.dumps({"a": i, "b": [1, {"c": None}], "label": i % 2}) + "\n" for i in range(60)))
+    code, lines, err = call("init", path, "--out", tmp_path / "app.toml", "--dir", tmp_path / "log")
+    assert (code, err) == (0, [])
+    assert [line.split()[:4] for line in lines if line.startswith("b ")] == [["b", "-", "left", "out"]]
+
+
 def test_a_label_that_is_not_known_is_asked_for_and_nothing_is_written(begun, tmp_path, call):
     path, out = write_csv(tmp_path / "my table.csv", customers(bought=lambda i: "yes" if i % 4 else "no")), "app.toml"
     code, lines, err = call("init", path, "--out", tmp_path / out, "--dir", tmp_path / "log")
