@@ -346,7 +346,7 @@ def key_of(id_: Any) -> int:
     if type(id_) is int and -MAX_INT64 - 1 <= id_ <= MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":
-        raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
+        raise BadRecord("bad-id", f"id must be an integer, or a string that is not empty, got {show(id_)}")
     text = str(id_)
     if len(text) > MAX_TEXT:
         raise BadRecord("bad-id", f"id has {len(text)} characters, more than {MAX_TEXT}")

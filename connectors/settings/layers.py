@@ -54,7 +54,7 @@ def collect(
     if verbatim in content:
         values[verbatim] = {}
     for given in (
-        *_from_file(known, path, content, problems),
+        *_from_file(sections, known, path, content, problems),
         *_from_environment(known, environment, problems),
         *_from_flags(sections, known, overrides, problems),
     ):
@@ -119,13 +119,20 @@ def read_file(path: Path) -> dict[str, Any]:
         raise UnreadableFile(f"{path}: lists or tables are nested too deeply") from error
 
 
-def _from_file(sections: Sequence[str], path: Path, content: Mapping[str, Any], problems: list[str]) -> Iterator[Given]:
+def _from_file(
+    sections: Sections, known: Sequence[str], path: Path, content: Mapping[str, Any], problems: list[str]
+) -> Iterator[Given]:
     for section, keys in content.items():
-        if section not in sections or not isinstance(keys, dict):
-            problems.append(f"{path}: unknown section [{section}]{_suggest(section, sections)}")
-            continue
-        for key, value in keys.items():
-            yield Given(section, key, value, str(path), is_text=False)
+        if section in known and isinstance(keys, dict):
+            for key, value in keys.items():
+                yield Given(section, key, value, str(path), is_text=False)
+        elif section in known:
+            problems.append(f"{path}: {section} must be one section: write [{section}], and its keys below it")
+        elif isinstance(keys, dict):
+            problems.append(f"{path}: unknown section [{section}]{_suggest(section, known)}")
+        else:
+            hint = _section_of(section, sections) or _suggest(section, known)
+            problems.append(f"{path}: {section} is in no section{hint}")
 
 
 def _from_environment(sections: Sequence[str], environment: Mapping[str, str], problems: list[str]) -> Iterator[Given]:

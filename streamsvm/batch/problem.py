@@ -11,7 +11,7 @@ Single precision has a limit.  A kernel value is rounded by at most 2^-24 of it,
 
     rounding = 2^-24 max_i k(x_i, x_i) sqrt(sum_i alpha_i^2)
 
-Where this is not far below the tolerance, `too_coarse` tells; such problems are for `smo`, in double precision.
+Where this is more than half of the tolerance, `too_coarse` tells; such problems are for `smo`, in double precision.
 """
 
 import math
@@ -26,7 +26,6 @@ from streamsvm.core.rounding import DUST, PRECISION
 
 SPARE = 100  # examples beside those that are counted on: for more that become members, or free
 GROWTH = 1.5  # times as many as there are have room, or come next: to grow more often would cost more
-NEGLIGIBLE = 0.2  # rounding that was seen, as a share of the tolerance: elsewhere it may be twice as large
 
 
 def penalties(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,4 +123,5 @@ def members_of(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray)
 
 def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
     """Whether rounding to single precision matters for coefficients of this size."""
-    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > NEGLIGIBLE * tol
+    rounding = PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha)
+    return rounding > 0.5 * tol  # at half of it, a pair violates by at most twice the tolerance

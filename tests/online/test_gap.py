@@ -623,7 +623,8 @@ def is_active(model):
 
 def learned_state(model):
     """All that was learned but the sigmoid, and the kernel values computed so far."""
-    arrays = dumping.dump(state_of(model).expansion, len(model.feature_names), 0)
+    found = dumping.dump(state_of(model).expansion, len(model.feature_names), 0)
+    arrays = {name: array.copy() for name, array in found.items()}
     arrays["counts"][EVALUATIONS] = 0
     return arrays, model.kernel_evaluations
 

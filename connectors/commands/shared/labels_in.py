@@ -108,10 +108,12 @@ class LabelFile:
             )
         if homes:
             return min(homes, key=lambda home: home.key or b"")
+        topic = self._settings.log.topic
         if partition is None and self._n_partitions > 1:
-            topic = self._settings.log.topic
             raise FileError(
                 f"{label.where}: topic {topic!r} has no event {show(id_)}, so its partition must be named in a column "
                 "'partition'"
             )
+        if partition is not None and partition >= self._n_partitions:
+            raise FileError(f"{label.where}: topic {topic!r} has no partition {partition}")
         return Home(partition or 0, id_, None)

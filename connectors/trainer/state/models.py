@@ -340,12 +340,11 @@ class KeyedModels:
 
     def sizes(self) -> Sizes:
         """The sizes of the models in memory together.  Only models that were used since the last call are counted."""
-        for key in self._uncounted:
-            trained = self._live.get(key)
-            before, now = self._sizes.pop(key, NO_MODELS), NO_MODELS
-            if trained is not None:
-                now = self._sizes[key] = _sizes_of(trained.model)
-            self._total = Sizes(*(total + new - old for total, new, old in zip(self._total, now, before, strict=True)))
+        gone = [self._sizes.pop(key, NO_MODELS) for key in self._uncounted]
+        counted = {key: _sizes_of(self._live[key].model) for key in self._uncounted & self._live.keys()}
+        self._sizes |= counted
+        pairs = zip(zip(self._total, *counted.values(), strict=True), zip(NO_MODELS, *gone, strict=True), strict=True)
+        self._total = Sizes(*(sum(more) - sum(less) for more, less in pairs))
         self._uncounted.clear()
         return self._total
 

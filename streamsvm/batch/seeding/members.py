@@ -128,7 +128,7 @@ def _nearest(solution: Solution) -> np.ndarray:
     top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
     near = violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
     near[solution.support] = np.inf
-    wanted = min(len(near), int(GROWTH * len(solution.support)) + SPARE)
+    wanted = min(len(near), 4 * len(solution.support) // 3 + SPARE)  # half as many cost each fold more than they save
     return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
 
 

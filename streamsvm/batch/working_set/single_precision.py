@@ -31,7 +31,7 @@ import numpy as np
 from streamsvm.batch.kernels.features import BLOCK_COLUMNS, MAX_COLUMNS, Features
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, FEW_STEPS, SolverOptions
-from streamsvm.batch.problem import NEGLIGIBLE, violations
+from streamsvm.batch.problem import violations
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
@@ -43,6 +43,7 @@ from streamsvm.core.threads import one_blas_thread
 WORTH_TWICE = 2000  # examples; with fewer, `smo` alone takes about as long
 ZEROS = 200  # of an example; with more, `smo` alone is as fast (mnist, w8a), with fewer it is not (usps, a9a)
 ROWS_AT_HAND = 0.1  # of all kernel rows, that fit into the cache; with fewer, `smo` computes some again and again
+NEGLIGIBLE = 0.2  # rounding that was seen, as a share of the tolerance: elsewhere it may be twice as large
 CLOSER = 1.0 - NEGLIGIBLE  # share of the tolerance: what rounding adds must not make `smo` take a step
 METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
 

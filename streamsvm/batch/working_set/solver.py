@@ -187,8 +187,8 @@ class Training:
 
     def _outside(self) -> tuple[np.ndarray, np.ndarray]:
         """The examples that are not members, and how far they violate."""
-        outside = np.flatnonzero(~self.is_member)
-        return outside, self._violations(outside, self.f[outside])
+        outside, bias = np.flatnonzero(~self.is_member), self.members.middle
+        return outside, violations(self.alpha, self.y - self.f, self.lo, self.hi, bias, bias)[outside]
 
     # --------------------------------------------------------------------------------------------------------- members
 

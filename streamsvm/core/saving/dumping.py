@@ -25,6 +25,8 @@ from streamsvm.core.storage.members import SAVED, doubled, empty, feature_matrix
 def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:
     """The arrays of an expansion, with its holes but without its cached rows; `restore` reads them back.
 
+    They show what the expansion holds as long as it stays as it is.
+
     Parameters
     ----------
     s
@@ -32,22 +34,22 @@ def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:
     n_features, n_places
         The number of named features of the model, and of those that have a place in its scale.
     """
-    n = int(s.counts[SLOTS])
+    n, counts = int(s.counts[SLOTS]), s.counts.copy()
+    counts[APPENDED] = 0  # serial numbers are not part of the model
     arrays = {
-        **{name: getattr(s, name)[:n].copy() for name in SAVED},
+        **{name: getattr(s, name)[:n] for name in SAVED},
         "n_features": np.array([n_features]),
-        "starts": s.starts[: n + 1].copy(),
-        "counts": s.counts.copy(),
-        "extremes": s.extremes.copy(),
-        "losses": s.losses.copy(),
+        "starts": s.starts[: n + 1],
+        "counts": counts,
+        "extremes": s.extremes,
+        "losses": s.losses,
     }
     if s.raw.shape[1]:
-        arrays["raw"] = s.raw[:n, :n_places].copy()
-    arrays["counts"][APPENDED] = 0  # serial numbers are not part of the model
+        arrays["raw"] = s.raw[:n, :n_places]
     if s.counts[STORAGE] == COMPRESSED:
-        return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
-    arrays["counts"][WIDTH] = width = min(int(s.counts[WIDTH]), n_features, len(feature_matrix(s)))
-    return arrays | {"features": feature_matrix(s)[:width, :n].copy()}
+        return arrays | {name: getattr(s, name)[: s.starts[n]] for name in ("sparse_indices", "sparse_values")}
+    counts[WIDTH] = width = min(int(s.counts[WIDTH]), n_features, len(feature_matrix(s)))
+    return arrays | {"features": feature_matrix(s)[:width, :n]}
 
 
 def restore(

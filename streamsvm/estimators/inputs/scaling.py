@@ -328,7 +328,7 @@ class RunningScale:
         if n_features > len(c.place):
             c = with_room(c, n_features, len(c.m))
         lengths = _lengths(n_features, int(c.counts[PLACES]))
-        return {PREFIX + name: getattr(c, name)[:n].copy() for name, n in lengths.items()}
+        return {PREFIX + name: getattr(c, name)[:n] for name, n in lengths.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""

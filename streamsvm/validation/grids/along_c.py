@@ -64,6 +64,7 @@ class Task(NamedTuple):
     warm_start: str
     seeding: str
     matrices: Matrices | None = None  # None: they do not fit, or are not to be used
+    problems: tuple[Problem, ...] = ()  # on the matrices, for each C
 
 
 class Training(NamedTuple):
@@ -104,10 +105,9 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
     series = Series(gram, task.examples.setting.options)
-    problems = [task.examples.problem(store, C) for C in task.Cs]
     for i in task.splits:
         left = task.Cs
-        for outcome, alpha in along(series, problems, task.Cs, task.folds.tests[i], task.folds.left_out[i]):
+        for outcome, alpha in along(series, task.problems, task.Cs, task.folds.tests[i], task.folds.left_out[i]):
             if i == 0 and left is task.Cs:  # The matrix counts for one training, however many workers compute it.
                 outcome = outcome._replace(rows_computed=gram.n, kernel_evaluations=gram.n**2)
             yield Training(left[0], task.gamma, i, outcome, alpha=alpha)

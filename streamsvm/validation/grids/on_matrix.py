@@ -48,7 +48,7 @@ def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> 
 
 
 def along(
-    series: Series, problems: list[Problem], Cs: list[float], test: np.ndarray, out: np.ndarray
+    series: Series, problems: tuple[Problem, ...], Cs: list[float], test: np.ndarray, out: np.ndarray
 ) -> Iterator[tuple[Fold, np.ndarray]]:
     """One fold along rising C: each outcome and its coefficients, (n,), while single precision is enough.
 

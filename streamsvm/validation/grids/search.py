@@ -225,10 +225,11 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
     jobs = workers(n_jobs)
     on_matrix = seeding == "none" and warm_start == "auto" and Matrices.fit_into(problem.store)
     matrices = Matrices(problem.store) if on_matrix else None
+    problems = tuple(examples.problem(problem.store, C) for C in grid.Cs) if on_matrix else ()
     sharing = max(jobs, SHARES if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
-        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices)
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices, problems)
         for gamma in grid.gammas
         for part in parts
     ]

@@ -176,6 +176,7 @@ def test_a_label_gets_the_id_the_key_and_the_partition_of_its_event(labelled, tm
         ("id,y,rev\n7,1,soon\n", "line 2, column 'rev': 'soon' is not a whole number"),
         ("id,y\n7,1\n7\n", "line 3: 1 columns, but the header has 2"),
         ("id,y\n77,1\n", "topic 'events' has no event '77', so its partition must be named"),
+        ("id,y,partition\n77,1,2\n", "topic 'events' has no partition 2"),
         ("id,y,partition\n7,1,-1\n", "partition must be a whole number, got -1"),
     ],
 )

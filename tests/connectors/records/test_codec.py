@@ -401,6 +401,7 @@ def test_features_within_the_limits(x):
         ({"x": {"a": 1, "b" * 9999: 1}}, "long-feature-name", "... has 9999 characters"),
         ({"id": "a" * 2049}, "bad-id", "id has 2049 characters, more than 2048"),
         ({"id": 10**2048}, "bad-id", "id has 2049 characters"),
+        ({"id": ""}, "bad-id", "id must be an integer, or a string that is not empty, got ''"),
         ({"ts": "a" * 2049}, "bad-ts", "ts has 2049 characters"),
     ],
 )

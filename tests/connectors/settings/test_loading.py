@@ -341,7 +341,12 @@ def test_bad_toml_names_the_file_and_the_line(tmp_path):
 
 def test_a_key_outside_any_section_and_a_section_as_value(tmp_path):
     (problem,) = problems(write(tmp_path, "C = 1\n"))
-    assert "unknown section [C]" in problem
+    assert problem.endswith("C is in no section; did you mean model.C?")
+    for text in ("model = 5\n", "[[model]]\nC = 1\n"):
+        (problem,) = problems(write(tmp_path, text))
+        assert problem.endswith("model must be one section: write [model], and its keys below it")
+    (problem,) = problems(write(tmp_path, "[[modle]]\nC = 1\n"))
+    assert problem.endswith("modle is in no section; did you mean 'model'?")
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
