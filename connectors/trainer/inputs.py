@@ -169,12 +169,12 @@ class Input:
         return self._end is not None and self.has_all_below(self._end)
 
     def heads(self, limit: int, before: int) -> tuple[list[Head], bool]:
-        """The heads of the first `limit` records, and whether no other can come before them.
+        """The heads of the first `limit` records; and whether these are `limit`, or no other can follow them.
 
         Records from the offset `before` on do not count.
         """
         heads = [head for head in islice(self._heads, limit) if head[2] < before]
-        return heads, self.is_exhausted or self.has_all_below(before)
+        return heads, len(heads) == limit or self.is_exhausted or self.has_all_below(before)
 
     def reach(self, offset: int) -> bool:
         """Whether every record before `offset` was polled.  If not, ask for them, however much memory they take."""
