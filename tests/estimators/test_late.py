@@ -159,6 +159,10 @@ def test_frames_of_margins():
         ({0: {"a": 1.0}, 1: {"a": 1.0}}, "margins is a dict"),
         (np.ma.masked_array(np.zeros((2, 2)), [[True, False], [False, False]]), "margins is a masked array"),
         ([{"a": 1.0}], "margins has 1 entries for 2 rows"),
+        (
+            pd.DataFrame({"a": [1.0, 2.0], "c": [1.0, 2.0]}),
+            r"margins has the columns \['a', 'c'\]; they must be \['a', 'b'\]",
+        ),
     ],
 )
 def test_margins_of_a_wrong_shape_or_kind_are_named(margins, message):

@@ -46,11 +46,11 @@ def each(margins: Any, n: int, said_of: Callable[[Any], Any]) -> list:
 
 
 def each_row(margins: Any, keys_of: Callable[[int], Sequence[Any]]) -> Any:
-    """Rows of margins as dicts; `keys_of` gives the keys of so many columns."""
+    """Rows of an array or a frame of margins as dicts; `keys_of` gives the keys of so many columns."""
+    names: Sequence[Any] = ()
     if is_frame(margins):
         names, margins = named_columns(margins)
-        return [dict(zip(names, row, strict=True)) for row in margins.tolist()]
-    if not isinstance(margins, np.ndarray):
+    elif not isinstance(margins, np.ndarray):
         return margins
     if margins.ndim != 2:
         raise ValueError(f"margins has shape {margins.shape}; it must have a row for each example")
@@ -58,7 +58,9 @@ def each_row(margins: Any, keys_of: Callable[[int], Sequence[Any]]) -> Any:
     keys = keys_of(margins.shape[1])
     if len(keys) != margins.shape[1]:
         raise ValueError(f"margins has shape {margins.shape}; it must have a column for each of {list(keys)}")
-    return [dict(zip(keys, row, strict=True)) for row in margins.tolist()]
+    if names and set(names) != set(keys):
+        raise ValueError(f"margins has the columns {list(names)}; they must be {list(keys)}")
+    return [dict(zip(names or keys, row, strict=True)) for row in margins.tolist()]
 
 
 def columns(said: Sequence[Mapping[Hashable, float] | None], keys: Collection[Hashable]) -> np.ndarray:
