@@ -179,7 +179,7 @@ def room(n_queries: int, nnz: int) -> Queries:
 
 def cut(q: Queries, nnz: int) -> Queries:
     """The queries without the room that was not needed."""
-    return q._replace(indices=q.indices[:nnz], values=q.values[:nnz])
+    return Queries(q.indptr, q.indices[:nnz], q.values[:nnz], q.sq)
 
 
 def queries_of(indptr: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Queries:

@@ -152,19 +152,19 @@ class FeatureTable:
         return len(columns) >= len(self.columns) and (self._last.known or (columns >= 0).sum() >= len(self.columns))
 
     def _are_strange(self, X: Any, part: NamedRows, learning: bool) -> bool:
-        """Whether the columns of a batch, one of whose blocks is `part`, are surely others than those learned."""
-        return not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X))
-
-    def _have_no_column(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
-        """Whether names of columns are surely others than those that were learned: none of them is known.
+        """Whether the columns of a batch, one of whose blocks is `part`, are surely others than those learned.
 
         New ones are strange only if they are numbers and the known ones are not, or the other way round.  An array
         names its columns 0, 1, 2, ...: the model would take the features that it knows for new ones.
         """
-        if not names or not self.columns or any(name in self.columns for name in names):
+        if not self._knows_none(part.names) or is_named(X):
             return False
-        kinds = [set(map(_is_number, of)) for of in (names, self.columns)]
-        return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
+        kinds = [set(map(_is_number, of)) for of in (part.names, self.columns)]
+        return not (learning or is_sparse(X)) or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
+
+    def _knows_none(self, names: tuple[Hashable, ...]) -> bool:
+        """Whether features were learned, and these are all others."""
+        return bool(names and self.columns) and self.columns.keys().isdisjoint(names)
 
     def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
         self.settle()
@@ -209,15 +209,15 @@ class FeatureTable:
         that the examples name, and their number.
         """
         self.settle()
-        first, may_lack, takes_gaps = 0, not is_sparse(X), self.takes_gaps and isinstance(X, list | tuple)
+        first, takes_gaps = 0, self.takes_gaps and isinstance(X, list | tuple)
         for part in named_blocks(X, learning, takes_gaps, at_once):
             are_strange = self._are_strange(X, part, learning)
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
             if are_strange:  # A bad value is told first.
                 raise self._unfamiliar(part.names)
-            n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
-            gaps = bool(may_lack and n_known < len(part) * len(self.columns))
+            n_known = len(raw.columns) if learning or self._last.known else np.count_nonzero(raw.columns >= 0)
+            gaps = bool(n_known < len(part) * len(self.columns)) and not is_sparse(X)
             rows = slice(first, first + len(part))
             yield rows, raw._replace(gaps=True) if gaps else raw, growth
             if notice is not None and gaps:
@@ -263,7 +263,7 @@ class FeatureTable:
             return None
         self.settle()
         names, values = named_columns(X)
-        return None if self._have_no_column(names, may_be_new=False) else (values, self.lookup(names))
+        return None if self._knows_none(names) else (values, self.lookup(names))
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
