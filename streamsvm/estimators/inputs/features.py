@@ -216,7 +216,7 @@ class FeatureTable:
             raw = self._raw(part, first, takes_gaps)
             if are_strange:  # A bad value is told first.
                 raise self._unfamiliar(part.names)
-            n_known = len(raw.columns) if learning or self._last.known else np.count_nonzero(raw.columns >= 0)
+            n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(n_known < len(part) * len(self.columns)) and not is_sparse(X)
             rows = slice(first, first + len(part))
             yield rows, raw._replace(gaps=True) if gaps else raw, growth

@@ -113,6 +113,15 @@ def test_what_a_loop_predicts_is_what_batches_predict():
         batch.learn_many(X[own], y[own])
 
 
+def test_an_example_without_a_known_feature_is_predicted_alike_in_a_batch_and_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(1.0, size=(300, 3))
+    model, strange = AutoLASVM(), [{"a": 1.0, "b": 2.0, "c": 3.0}]
+    model.learn_many(X, X[:, 0] > X[:, 1])
+    alone = [model.decision_function_one(x) for x in strange]
+    np.testing.assert_array_equal(model.decision_function_many(strange), alone)
+
+
 def test_a_sparse_batch_and_dicts_give_the_same_model():
     X, y = problem(300)
     dense, sparse, dicts = learned(X, y), AutoLASVM(), AutoLASVM()
