@@ -342,9 +342,9 @@ def test_bad_toml_names_the_file_and_the_line(tmp_path):
 def test_a_key_outside_any_section_and_a_section_as_value(tmp_path):
     (problem,) = problems(write(tmp_path, "C = 1\n"))
     assert problem.endswith("C is in no section; did you mean model.C?")
-    for text in ("model = 5\n", "[[model]]\nC = 1\n"):
+    for text in ("model = 5\n", "[[model]]\nC = 1\n", "kafka = 'broker:9092'\n", "[[kafka]]\nclient_id = 'a'\n"):
         (problem,) = problems(write(tmp_path, text))
-        assert problem.endswith("model must be one section: write [model], and its keys below it")
+        assert re.search(r"(model|kafka) must be one section: write \[\1\], and its keys below it$", problem)
     (problem,) = problems(write(tmp_path, "[[modle]]\nC = 1\n"))
     assert problem.endswith("modle is in no section; did you mean 'model'?")
 
