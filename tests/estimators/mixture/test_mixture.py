@@ -8,6 +8,7 @@ from river import linear_model, preprocessing
 import streamsvm
 from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.mixture.fitting import Fit
 from streamsvm.export.description import describe
 
 
@@ -136,6 +137,29 @@ def test_a_limit_of_features_is_that_of_the_model():
     with pytest.raises(ValueError, match="at most 2"):
         mixture.learn_one({"c": 1.0}, False)
     assert mixture.feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize("step", ["make_room", "note_basis"])
+@pytest.mark.parametrize("model", [LASVM(), OneVsRest(LASVM())])
+def test_an_interrupted_mixture_can_be_saved_and_goes_on(monkeypatch, model, step):
+    """Also if Ctrl-C comes while its experts are fitted anew."""
+    mixture, calls, taken = Mixture(model), [], getattr(Fit, step)
+
+    def interrupted(*arguments):
+        calls.append(True)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return taken(*arguments)
+
+    monkeypatch.setattr(Fit, step, interrupted)
+    stream = few_of_many(700)
+    with pytest.raises(KeyboardInterrupt):
+        mixture.learn_many(*zip(*stream, strict=True))
+    loaded = type(mixture).from_bytes(mixture.to_bytes())
+    for one in (mixture, loaded):
+        one.learn_many(*zip(*stream[:200], strict=True))
+    assert loaded.digest() == mixture.digest()
+    assert 0.0 < mixture.predict_proba_one(stream[0][0])[True] < 1.0
 
 
 def test_a_refused_example_leaves_no_trace():
