@@ -7,12 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from streamsvm.core.arguments import is_number
+
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
 from ..records.codec import readable
 from ..records.formats.base import BadRecord
 from ..records.formats.json import read_json
 from ..records.people.label_files import PARQUET
+from ..runtime.numbers import MAX_INT64
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
@@ -78,8 +81,12 @@ def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
     """
     fields: dict[str, Any] = read_json(record.value or b"", dict)
     partition, _, offset = str(fields.get("src")).rpartition("-")
-    if not offset.isdecimal():
+    if not offset.isdecimal() or len(offset) > len(str(MAX_INT64)):
         raise BadRecord("missing-field", "the record has no 'src', the place of its event")
+    numbers = [fields[name] for name, kind in _TYPES.items() if kind is float and fields.get(name) is not None]
+    is_told = type(fields.get("decided", False)) is bool and type(fields.get("labels", [])) is list
+    if not (is_told and all(map(is_number, numbers))):
+        raise BadRecord("bad-feature", "a value is of another type than in predictions")
     return fields, (partition, int(offset))
 
 
