@@ -54,8 +54,8 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
         return None  # without an error: the next run goes on
     if rebuilt is None or (rebuilt.offset, rebuilt.labels_offset) != place:
         logger.error(
-            "partition %d keeps its state: the rebuilt one did not come to its place, offset %d of the events and %d of "
-            "the labels",
+            "partition %d keeps its state: the rebuilt one did not come to its place, offset %d of the events and %d "
+            "of the labels",
             *(number, *place),
         )
         return None
