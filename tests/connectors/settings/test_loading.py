@@ -49,7 +49,7 @@ def test_the_example_shows_every_setting_with_its_default(tmp_path):
     keys = tomllib.loads(shown)
     assert keys.keys() - {"kafka"} == SECTIONS.keys()
     for name, section in SECTIONS.items():
-        assert set(keys[name]) == {item.name for item in fields(section)}
+        assert set(keys[name]) == {item.name for item in fields(section)}, f"the section [{name}] of examples/app.toml"
     assert keys["kafka"].keys() >= {"bootstrap_servers", "security_protocol", "sasl_plain_password_file"}
 
 
