@@ -15,7 +15,6 @@ from ..records.codec import readable
 from ..records.formats.base import BadRecord
 from ..records.formats.json import read_json
 from ..records.people.label_files import PARQUET
-from ..runtime.numbers import MAX_INT64
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
@@ -81,7 +80,7 @@ def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
     """
     fields: dict[str, Any] = read_json(record.value or b"", dict)
     partition, _, offset = str(fields.get("src")).rpartition("-")
-    if not offset.isdecimal() or len(offset) > len(str(MAX_INT64)):
+    if not (offset.isdecimal() and len(offset) < 20):
         raise BadRecord("missing-field", "the record has no 'src', the place of its event")
     numbers = [fields[name] for name, kind in _TYPES.items() if kind is float and fields.get(name) is not None]
     is_told = type(fields.get("decided", False)) is bool and type(fields.get("labels", [])) is list

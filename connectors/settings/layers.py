@@ -51,7 +51,7 @@ def collect(
     problems: list[str] = []
     known = [*sections, verbatim]
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    if verbatim in content:
+    if isinstance(content.get(verbatim), dict):
         values[verbatim] = {}
     for given in (
         *_from_file(sections, known, path, content, problems),

@@ -121,10 +121,8 @@ def load(path: Path, key: bytes | None) -> dict[str, Any]:
         if receipt["format"] != FORMAT:
             raise FileError(f"{path}: a receipt of format {receipt['format']!r}; this version reads format {FORMAT}")
         _read_through(receipt)
-    signature = receipt.pop("hmac", None)
-    if key is not None and not (
-        isinstance(signature, str) and hmac.compare_digest(signature, _signature(receipt, key))
-    ):
+    signature = str(receipt.pop("hmac", None)).encode(errors="replace")
+    if key is not None and not hmac.compare_digest(signature, _signature(receipt, key).encode()):
         raise FileError(f"{path}: the signature is missing or wrong: the receipt was changed, or signed by another key")
     return receipt
 
