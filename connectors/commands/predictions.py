@@ -83,7 +83,7 @@ def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
     if not (offset.isdecimal() and len(offset) < 20):
         raise BadRecord("missing-field", "the record has no 'src', the place of its event")
     numbers = [fields[name] for name, kind in _TYPES.items() if kind is float and fields.get(name) is not None]
-    is_told = type(fields.get("decided", False)) is bool and type(fields.get("labels", [])) is list
+    is_told = isinstance(fields.get("decided"), bool | None) and isinstance(fields.get("labels"), list | None)
     if not (is_told and all(map(is_number, numbers))):
         raise BadRecord("bad-feature", "a value is of another type than in predictions")
     return fields, (partition, int(offset))
