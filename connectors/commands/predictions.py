@@ -78,7 +78,7 @@ def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
     """
     fields: dict[str, Any] = read_json(record.value or b"", dict)
     partition, _, offset = str(fields.get("src")).rpartition("-")
-    if not offset.isdecimal():
+    if not (offset.isdecimal() and len(offset) < 20):
         raise BadRecord("missing-field", "the record has no 'src', the place of its event")
     return fields, (partition, int(offset))
 

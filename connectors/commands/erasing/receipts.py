@@ -119,10 +119,11 @@ def load(path: Path, key: bytes | None) -> dict[str, Any]:
         receipt = json.loads(path.read_text(encoding="utf-8"))
         if receipt["format"] != FORMAT:
             raise FileError(f"{path}: a receipt of format {receipt['format']!r}; this version reads format {FORMAT}")
-    signature = receipt.pop("hmac", None)
-    if key is not None and not (
-        isinstance(signature, str) and hmac.compare_digest(signature, _signature(receipt, key))
-    ):
+        bytes.fromhex(receipt["salt"])  # as `verify` reads it
+        for name in ("settings", "partitions"):
+            receipt[name].items()
+    signature = str(receipt.pop("hmac", None)).encode(errors="replace")
+    if key is not None and not hmac.compare_digest(signature, _signature(receipt, key).encode()):
         raise FileError(f"{path}: the signature is missing or wrong: the receipt was changed, or signed by another key")
     return receipt
 

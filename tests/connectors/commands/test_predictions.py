@@ -53,10 +53,11 @@ def test_a_spreadsheet_shows_what_is_decided_in_words_and_a_program_gets_values(
 def test_records_that_are_no_predictions_are_passed_over_with_a_word(tmp_path, call):
     (tmp_path / "app.toml").write_text("")
     said = {"id": "a", "label": "ham", "score": 0.5, "margin": 0.25, "src": "events-0-0"}
-    append(tmp_path / "log", [b"hello", [said], {**said, "src": None}, {**said, "src": "events"}, said], "predictions")
+    places = None, "events", "events-0-" + "9" * 5000
+    append(tmp_path / "log", [b"hello", [said], *({**said, "src": src} for src in places), said], "predictions")
     code, out, err = call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.jsonl")
     assert (code, out[0].split()[:3]) == (0, ["wrote", "1", "prediction"])
-    assert err == ["streamsvm: passed over 4 records without a prediction"]
+    assert err == ["streamsvm: passed over 5 records without a prediction"]
     assert json.loads((tmp_path / "p.jsonl").read_text()) == said
 
 

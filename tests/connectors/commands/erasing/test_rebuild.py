@@ -246,12 +246,31 @@ def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, r
     assert state.erased.offset == 3
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}'])
+NO_PARTITIONS = '{"format": 1, "salt": "ff", "settings": {}, "partitions": %s}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", "{}", '{"format": 2}', '{"format": 1}'),
+        NO_PARTITIONS % "[]",
+        (NO_PARTITIONS % "{}").replace("ff", "salt"),
+    ],
+)
 def test_a_file_that_is_no_receipt_is_refused(tmp_path, config, call, text):
     (tmp_path / "receipt.json").write_text(text)
     code, out, err = call("verify", tmp_path / "receipt.json", config)
     assert (code, out) == (1, [])
     assert " receipt of " in err[0]
+
+
+@pytest.mark.parametrize("signature", ["", "é", "\\ud800", 7])
+def test_a_signature_of_any_kind_is_compared(tmp_path, config, call, signature):
+    (tmp_path / "receipt.json").write_text(f'{NO_PARTITIONS[:-1] % "{}"}, "hmac": "{signature}"' + "}")
+    (tmp_path / "secret").write_text("a secret of some length")
+    code, _, err = call("verify", tmp_path / "receipt.json", config, "--key", tmp_path / "secret")
+    assert code == 1
+    assert "the signature is missing or wrong" in err[0]
 
 
 def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt, caplog):
