@@ -189,8 +189,8 @@ def test_forgetting_leaves_the_model_as_if_it_had_not_learned_and_says_how_many_
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (linear_model.PAClassifier(), "model is a PAClassifier; it must be one of LASVM, "),
-        ("lasvm", "model is a str; it must be one of LASVM, "),
+        (linear_model.PAClassifier(), "model is of type PAClassifier; it must be one of LASVM, "),
+        ("lasvm", "model is of type str; it must be one of LASVM, "),
         (LASVM, r"model=LASVM is a class; give one of its learners, as LASVM\(\) makes it"),
     ],
 )
