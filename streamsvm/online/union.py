@@ -183,15 +183,14 @@ def terms_of(U: Union, parts: list[tuple[np.ndarray, np.ndarray, float]]) -> Ter
 
 @compiled
 def decide(W, terms, out):
-    """out[k, t] = sum_s alpha_s k(x_s, x) + b for the queries t that W has rows of, by expansion k."""
+    """out[t, k] = sum_s alpha_s k(x_s, x) + b for the queries t that W has rows of, by expansion k."""
     row = np.empty(terms.columns.shape[0], np.float32)
-    for k in range(out.shape[0]):
-        begin, end = terms.ends[k], terms.ends[k + 1]
-        columns, alpha = terms.columns[begin:end], terms.alpha[begin:end]
-        for t in range(out.shape[1]):
-            for s in range(end - begin):
-                row[s] = W[t, columns[s]]
-            out[k, t] = expansion_sum(alpha, row[: end - begin]) + terms.bias[k]
+    for t in range(out.shape[0]):
+        for s in range(row.shape[0]):
+            row[s] = W[t, terms.columns[s]]
+        for k in range(out.shape[1]):
+            begin, end = terms.ends[k], terms.ends[k + 1]
+            out[t, k] = expansion_sum(terms.alpha[begin:end], row[begin:end]) + terms.bias[k]
 
 
 # ------------------------------------------------------------------------------------------------- vectors come and go

@@ -208,9 +208,9 @@ class BinaryModels(CompositeModel):
         if self._terms is None:
             self._terms = union.terms_of(U, self._parts())
         W = union.kernel_values(U, self._common.kernel, q, U.n_slots, self._common.evaluator)
-        out = np.empty((len(self._terms.bias), len(q.sq)))
+        out = np.empty((len(q.sq), len(self._terms.bias)))
         union.decide(W, self._terms, out)
-        return out.T
+        return out
 
     # ---------------------------------------------------------------------------------------------------------- copies
 

@@ -357,7 +357,9 @@ def _alike(lesson: _Lesson) -> Iterator[tuple[slice, Mapping[int, np.ndarray], S
     Yields where they are, the models' margins, and how many examples had been learned since their predictions.
     """
     n, end = len(lesson.block.labels), 0
-    for judged, run in groupby(lesson.block.said or [None] * n, lambda one: one and one.judged):
+    if not lesson.block.said:
+        yield slice(n), lesson.margins, ()
+    for judged, run in groupby(lesson.block.said, lambda one: one and one.judged):
         said = list(run)
         begin, end = end, end + len(said)
         if judged is None:

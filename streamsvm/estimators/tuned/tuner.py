@@ -98,15 +98,15 @@ class Tuner:
 
         Learners that had not begun when the records were predicted are not judged by them.  `lags` are of late labels.
         """
-        n, lag = max(map(len, wrong.values()), default=0), self.lag
-        for own in lags or [0] * n:
+        n = max(map(len, wrong.values()), default=0)
+        lag = self.lag if lags else max(0, self.lag - n)
+        for own in lags:
             lag = max(own, lag - bool(n))
-        tuner = replace(self, lag=lag)
         if self.champion not in wrong:
-            return tuner
+            return replace(self, lag=lag)
         reference = wrong[self.champion]
         scores = {n: self.scores.get(n, NO_SCORE).plus(own, reference) for n, own in wrong.items()}
-        return replace(tuner, scores=self.scores | scores)
+        return replace(self, lag=lag, scores=self.scores | scores)
 
     def checked(self, n_seen: int, n_members: Mapping[int, int], weighs: bool = False) -> Self:
         """The tuner after a check, given how many members each learner has, and whether features can be weighed."""
