@@ -66,6 +66,9 @@ def _section(name: str, section: Any) -> str:
     if section is ModelSettings:
         for algorithm in ALGORITHMS.values():
             meanings = {**_described(algorithm)[1], **meanings}
+    unexplained = [key.name for key in fields(section) if key.name not in meanings and key.name != "model"]
+    if unexplained:
+        raise LookupError(f"the docstring of {section.__name__} does not explain {', '.join(unexplained)}")
     rows = [
         f"| `{key.name}` | {_default({} if key.default is MISSING else key.default)} | {_plain(meanings[key.name])} |"
         for key in fields(section)

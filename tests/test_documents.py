@@ -183,6 +183,23 @@ def test_the_reference_has_every_key(reference):
         assert all(rows.values())
 
 
+def test_every_word_that_a_setting_takes_is_explained_and_shown():
+    example = (ROOT / "examples" / "app.toml").read_text(encoding="utf-8")
+    silent = []
+    for section in (section for name, section in SECTIONS.items() if name != "model"):  # whose checks ask the learners
+        for key in (key for key in fields(section) if isinstance(key.default, str) and "check" in key.metadata):
+            wanted = key.metadata["check"]("?") or ""
+            words = re.findall(r"'([^',]+)'", wanted) if wanted.startswith("one of ") else []
+            texts = {"its docstring": section.__doc__, "app.toml": example}
+            silent += [
+                f"{key.name}: {word!r} in {where}"
+                for word in words
+                for where in texts
+                if f'"{word}"' not in texts[where]
+            ]
+    assert not silent, "\n".join(silent)
+
+
 def test_the_reference_has_every_option(reference):
     text = reference.commands()
     (subcommands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))

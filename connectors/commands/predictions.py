@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from streamsvm.core.arguments import is_number
+
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
 from ..records.codec import readable
@@ -78,8 +80,12 @@ def _read(record: Record) -> tuple[dict[str, Any], tuple[str, int]]:
     """
     fields: dict[str, Any] = read_json(record.value or b"", dict)
     partition, _, offset = str(fields.get("src")).rpartition("-")
-    if not offset.isdecimal():
+    if not (offset.isdecimal() and len(offset) < 20):
         raise BadRecord("missing-field", "the record has no 'src', the place of its event")
+    numbers = [fields[name] for name, kind in _TYPES.items() if kind is float and fields.get(name) is not None]
+    is_told = isinstance(fields.get("decided"), bool | None) and isinstance(fields.get("labels"), list | None)
+    if not (is_told and all(map(is_number, numbers))):
+        raise BadRecord("bad-feature", "a value is of another type than in predictions")
     return fields, (partition, int(offset))
 
 

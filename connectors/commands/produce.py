@@ -3,15 +3,18 @@
 import argparse
 import os
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
+
 from ..logs.transport import Transport, Unavailable
 from ..records.columns import Columns
-from ..records.files import read_events
+from ..records.files import events_with_ids, read_events
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.loading import load
@@ -46,14 +49,23 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     if settings.log.format != "json" and arguments.topic == settings.log.topic:
         raise ConfigError(f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read")
     n_records = n_empty = 0
-    for value in watched(read_events(arguments.file, arguments.format, columns), "checking"):
+    ids = array("q")  # their hashes: eight bytes each
+    for value, id_ in watched(events_with_ids(arguments.file, arguments.format, columns), "checking"):
         n_records += 1
         n_empty += _NO_FEATURES in value
+        if id_ is not None:
+            ids.append(hash(repr(id_)))  # that of -1 would be that of -2
     tell_unlabelled(columns)
     if n_empty:
         print(
             f"streamsvm: {plural(n_empty, 'record')} of {n_records} without features, which a model cannot tell apart; "
             "with --raw, texts are features",
+            file=sys.stderr,
+        )
+    if n_again := len(ids) - len(np.unique(ids)):
+        print(
+            f"streamsvm: {plural(n_again, 'record')} of {n_records} with the id of an earlier one, whose place in the "
+            "model the later one takes; use each id once",
             file=sys.stderr,
         )
     with _open(settings, arguments.topic) as log:

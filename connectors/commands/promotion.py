@@ -21,8 +21,9 @@ _NEEDS = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _NEEDS, with_model=False)
     name = arguments.name  # None: roll back
+    nothing = {} if name else {"[[challenger]]": "there is no [[challenger]], so there is no model to go back to"}
+    settings = read_config(arguments, _NEEDS | nothing, with_model=False)
     if name is not None:
         _check(settings, name)
     topics.create(settings, names=settings.log.control_topics)

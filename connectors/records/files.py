@@ -16,7 +16,7 @@ from .classes import is_blank
 from .codec import MAX_BYTES, Codec, Event
 from .columns import Columns
 from .formats.base import BadRecord, show
-from .tables import Located, event_of, format_of, raw_events
+from .tables import Located, event_of, format_of, look_up, raw_events
 from .text_files import Mistakes, csv_rows, json_rows, lines, number_of
 
 _UNLABELLED = "remove the line, or fill its label in"
@@ -44,6 +44,12 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
         If the file cannot be read.
     """
     return (value for _, value, _ in _checked(path, file_format, columns or Columns()))
+
+
+def events_with_ids(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[bytes, Any]]:
+    """As `read_events`, each with its id; None for a flat record without an id, whose place in the log will name it."""
+    for fields, value, event in _checked(path, file_format, columns):
+        yield value, event.id if columns.raw != "flat" else columns.id and look_up(fields, columns.id)
 
 
 class Example(NamedTuple):

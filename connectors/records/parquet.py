@@ -45,8 +45,10 @@ def write_rows(file: IO[bytes], types: Mapping[str, type], rows: Iterable[Mappin
         datetime: arrow.timestamp("ms", tz="UTC"),
     }
     schema = arrow.schema([(name, known[kind]) for name, kind in types.items()])
-    texts = [name for name, kind in types.items() if kind is str]
-    left = ({**row, **{name: str(row[name]) for name in texts if row.get(name) is not None}} for row in rows)
+    made = {name: kind for name, kind in types.items() if kind in (str, float)}  # pyarrow refuses integers over 2^53
+    left = (
+        {**row, **{name: kind(row[name]) for name, kind in made.items() if row.get(name) is not None}} for row in rows
+    )
     with arrow.parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(left, GROUP)):
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -105,6 +105,8 @@ def read_promotion(record: Record) -> Promotion:
 def _check_shares(found: Divided) -> None:
     if not all(type(share) in (int, float) and 0 <= share <= 1 for share in found.shares.values()):
         raise ValueError("shares must be numbers from 0 to 1")
+    if (total := sum(found.shares.values())) > 1.0 + 1e-9:  # as the settings check them
+        raise ValueError(f"shares must add up to at most 1, not to {total:g}")
     if type(found.by_key) is not bool:
         raise ValueError("by_key must be true or false")
 

@@ -113,9 +113,10 @@ def page(
 def _summary(stored: Sequence[Stored]) -> str:
     scores = {item.number: read_metrics(item).summary() for item in stored}
     kinds = list(dict.fromkeys(kind for found in scores.values() for kind in found))
-    names = ("stream", "records", "labelled", *kinds, "support vectors", "model", "checkpoint")
-    rows = [names, *(_summary_row(item, [scores[item.number].get(kind) for kind in kinds]) for item in stored)]
-    table = _table(rows, "Scores", [f"#p{item.number}" for item in stored])
+    rows = [_summary_row(item, {kind: scores[item.number].get(kind) for kind in kinds}) for item in stored]
+    table = _table(
+        [(*rows[0],), *((*row.values(),) for row in rows)], "Scores", [f"#p{item.number}" for item in stored]
+    )
     said = html.escape(_caption(stored))
     return f'<section id="summary" class="card" aria-label="Summary"><p class="said">{said}</p>\n{table}</section>'
 
@@ -129,19 +130,23 @@ def _caption(stored: Sequence[Stored]) -> str:
     return text
 
 
-def _summary_row(stored: Stored, scores: Sequence[float | None]) -> tuple[str, ...]:
+def _summary_row(stored: Stored, scores: Mapping[str, float | None]) -> dict[str, str]:
+    """A partition's cells, by column."""
     is_early = predicts_early(stored)
     rows = read_rows(stored)
     blob = stored.checkpoint.blobs.get("model")
-    return (
-        stored.name,
-        f"{stored.checkpoint.offsets['events']:,}",
-        f"{read_metrics(stored).n:,}",
-        *("–" if is_early or score is None or math.isnan(score) else f"{score:.2%}" for score in scores),
-        f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
-        "–" if blob is None else _size(len(blob)),
-        _size(stored.n_bytes),
-    )
+    return {
+        "stream": stored.name,
+        "records": f"{stored.checkpoint.offsets['events']:,}",
+        "labelled": f"{read_metrics(stored).n:,}",
+        **{
+            kind: "–" if is_early or score is None or math.isnan(score) else f"{score:.2%}"
+            for kind, score in scores.items()
+        },
+        "support vectors": f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
+        "model": "–" if blob is None else _size(len(blob)),
+        "checkpoint": _size(stored.n_bytes),
+    }
 
 
 def _n_support(stored: Stored, recorded: int) -> int:

@@ -51,7 +51,7 @@ def collect(
     problems: list[str] = []
     known = [*sections, verbatim]
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    if verbatim in content:
+    if isinstance(content.get(verbatim), dict):
         values[verbatim] = {}
     for given in (
         *_from_file(sections, known, path, content, problems),
@@ -86,12 +86,19 @@ class Given(NamedTuple):
     origin: str
     is_text: bool  # It comes from the environment or a flag, where everything is text.
 
+    @property
+    def shown(self) -> str:
+        """The value for a message, shortened to 60 characters."""
+        text = repr(self.value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+
     def problem(self, what: str) -> ValueError:
-        return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.value!r} {what}")
+        return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.shown} {what}")
 
     def because(self, error: ValueError) -> ValueError:
         """The problem that an error is about which itself names the key and the value."""
-        return ValueError(f"{self.origin}: {self.section}.{error}")
+        told = str(error).replace(repr(self.value), self.shown)
+        return ValueError(f"{self.origin}: {self.section}.{told}")
 
     def unknown(self, what: str) -> ValueError:
         """The problem of an unknown key; without the value, which may be a secret in the wrong place."""
@@ -200,7 +207,7 @@ def interpret(section: Any, given: Given, *, is_checked: bool) -> tuple[str, Any
     try:
         wanted = check(value) if check else None
     except ValueError as error:
-        raise given.because(error) from None
+        raise given._replace(value=value).because(error) from None
     if wanted is not None:
         raise given.problem(f"must be {wanted}")
     return key, value

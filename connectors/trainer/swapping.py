@@ -53,7 +53,11 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
     if stop():
         return None  # without an error: the next run goes on
     if rebuilt is None or (rebuilt.offset, rebuilt.labels_offset) != place:
-        logger.error("partition %d keeps its state: the rebuilt one did not come to its place, %s", number, place)
+        logger.error(
+            "partition %d keeps its state: the rebuilt one did not come to its place, offset %d of the events and %d "
+            "of the labels",
+            *(number, *place),
+        )
         return None
     if rebuilt.challengers.serving != state.challengers.serving:
         logger.error("partition %d keeps its state: in the rebuilt one, %r serves", number, rebuilt.challengers.serving)

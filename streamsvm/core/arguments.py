@@ -248,7 +248,7 @@ def _stumble(values: np.ndarray) -> str:
         try:
             float(value)
         except (OverflowError, TypeError, ValueError):
-            return f"holds {value!r} in row {row}"
+            return f"holds {value!r:.100} in row {row}"
     return f"is {values.tolist()!r:.100}"
 
 

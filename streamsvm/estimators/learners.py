@@ -23,4 +23,4 @@ def not_a_model(model: Any, names: Iterable[str], hint: str = "") -> TypeError:
     """The error for what is no learner of these names, but was given as one."""
     if isinstance(model, type):
         return TypeError(f"model={model.__name__} is a class; give one of its learners, as {model.__name__}() makes it")
-    return TypeError(f"model is a {type(model).__name__}; it must be one of {', '.join(names)}{hint}")
+    return TypeError(f"model is of type {type(model).__name__}; it must be one of {', '.join(names)}{hint}")

@@ -91,9 +91,7 @@ def _require_alike(models: list[Any]) -> None:
                 "OneVsRest or OneVsOne"
             )
         if type(model) is not type(models[0]):
-            raise TypeError(
-                f"a {type(models[0]).__name__} and a {type(model).__name__} cannot be merged into one model"
-            )
+            raise TypeError(f"{type(models[0]).__name__} and {type(model).__name__} cannot be merged into one model")
         for name, value, other in differences(models[0], model):
             raise ValueError(f"models with {name}={value!r} and {name}={other!r} cannot be merged into one")
 

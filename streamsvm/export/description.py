@@ -155,7 +155,7 @@ def describe(model: Any) -> Description:
             found = replace(found, records=step)
         else:
             raise TypeError(
-                f"a {type(step).__name__} in a pipeline cannot be exported; it may begin with Records, and have a "
+                f"{type(step).__name__} in a pipeline cannot be exported; it may begin with Records, and have a "
                 "WarmupScaler before the model"
             )
     _require_plain("feature name", found.features)
@@ -168,7 +168,7 @@ def _learned(model: Any) -> Description:
     if isinstance(model, Mixture):
         raise TypeError("a Mixture cannot be exported: its experts have no such form; export a LASVM or an AutoLASVM")
     if not isinstance(model, Predictor | OneVsRest | OneVsOne):
-        raise TypeError(f"a {type(model).__name__} cannot be exported; give a learner of streamsvm")
+        raise TypeError(f"{type(model).__name__} cannot be exported; give a learner of streamsvm")
     labels: list[Hashable]
     if isinstance(model, Predictor):
         states, common, labels, both = [model._state], model._state, [False, True], "both"

@@ -21,6 +21,7 @@ from streamsvm.batch.ssvm.model import SOLVERS, kernel_matrix
 from streamsvm.batch.ssvm.newton import Problem, direction, gradient, minimise, objective
 from streamsvm.batch.ssvm.removal import Removal
 from streamsvm.batch.ssvm.systems import NONE, Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, factor_of
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.kernels import make_kernel
 
 SYSTEMS = (Recomputed, Cholesky, InverseOfH, InverseOnS)
@@ -185,7 +186,7 @@ def test_many_updates_at_a_large_cost_end_where_a_fresh_factor_does():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e3])
 def test_every_solver_ends_at_the_minimum(kernel, C):
     X, y = noisy()

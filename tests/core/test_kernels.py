@@ -89,10 +89,11 @@ def test_every_path_has_the_same_formula(kernel):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_users_read_names_every_kernel(name):
-    guide = (Path(__file__).parents[2] / "docs" / "learning.md").read_text(encoding="utf-8")
-    docstrings = {each.__name__: each.__doc__ for each in (LASVM, LASVMClassifier, make_kernel)}
-    texts = docstrings | {"docs/learning.md": guide}
-    assert [where for where, text in texts.items() if f'"{name}"' not in text] == []
+    texts = {each.__name__: each.__doc__ for each in (LASVM, LASVMClassifier, make_kernel)}
+    for page in ("docs/learning.md", "examples/app.toml"):
+        texts[page] = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    silent = [where for where, text in texts.items() if f'"{name}"' not in text]
+    assert not silent, f"name the kernel {name!r} there: {', '.join(silent)}"
 
 
 def test_an_export_refuses_a_kernel_that_it_cannot_compute(monkeypatch):

@@ -51,7 +51,8 @@ def test_members_and_slopes_are_those_of_the_formula(kernel, threshold):
             for i in influences:
                 assert (sign * terms[i.id] / total, label_of[i.id]) == (pytest.approx(i.share, rel=1e-3), i.label)
         expected = slopes_of(model, x, side)
-        assert [f.name for f in why.features] == sorted(expected, key=lambda name: -abs(expected[name]))[:3]
+        steepest = sorted(expected, key=lambda name: -abs(expected[name]))[:3]
+        assert [f.name for f in why.features] == steepest, f"is the derivative of {kernel} in explain_example?"
         for f in why.features:
             assert f.slope == pytest.approx(expected[f.name], rel=1e-3, abs=1e-5)
             assert f.change == pytest.approx(-why.margin / f.slope / model.scale_of(f.name)[1])

@@ -134,6 +134,20 @@ def test_arrays_of_margins():
         assert rows.digest() == dicts.digest()
 
 
+@pytest.mark.parametrize("n", [1, 140])
+def test_decision_values_of_three_classes_are_not_taken_for_those_of_their_pairs(n):
+    xs, ys = three(200)
+    X, model = np.array([list(x.values()) for x in xs]), OneVsOne(LASVM())
+    model.learn_many(X[:60], ys[:60])
+    before, f = model.digest(), model.decision_function_many(X[60 : 60 + n])
+    with pytest.raises(ValueError, match=r"margins has decision values of the classes .* as pair_values_many returns"):
+        model.learn_many(X[60 : 60 + n], ys[60 : 60 + n], margins=f)
+    with pytest.raises(ValueError, match=r"margin has the keys .* as pair_values_one returns"):
+        model.learn_one(xs[60], ys[60], margin=model.decision_function_one(xs[60]))
+    assert model.digest() == before
+    model.learn_many(X[60 : 60 + n], ys[60 : 60 + n], margins=model.pair_values_many(X[60 : 60 + n]))
+
+
 def test_frames_of_margins():
     """What `decision_function_many` returned for a data frame."""
     xs, ys = three(120)

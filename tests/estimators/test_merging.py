@@ -209,7 +209,7 @@ def test_ids_of_two_examples_are_refused_or_given_anew():
         ([], ValueError, "at least one model"),
         ([LASVM(C=1.0), LASVM(C=2.0)], ValueError, r"C=1\.0 and C=2\.0"),
         ([LASVM(kernel="linear"), LASVM()], ValueError, "kernel='linear' and kernel='rbf'"),
-        ([LASVM(), LASVMG()], TypeError, "a LASVM and a LASVMG"),
+        ([LASVM(), LASVMG()], TypeError, "LASVM and LASVMG cannot be merged"),
         ([LASVM(), 3], TypeError, "int cannot be merged"),
     ],
 )

@@ -9,6 +9,7 @@ import streamsvm
 from streamsvm import LASVM
 from streamsvm.core import decision, threads
 from streamsvm.core.device import evaluator
+from streamsvm.core.kernel_table import KERNELS
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def one_by_one(model, X):
     return np.array([model.decision_function_one(dict(enumerate(x))) for x in X.tolist()])
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid"])
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("d", [1, 2, 17, 60])
 def test_a_table_has_the_bits_of_single_rows(d, kernel):
     model, X = taught(d, kernel=kernel)

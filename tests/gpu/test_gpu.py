@@ -11,11 +11,10 @@ from streamsvm import LASVM, FullSVM
 from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.core.device.gpu import CHUNK_BYTES
-from streamsvm.core.kernels import make_kernel
+from streamsvm.core.kernels import NAMES, make_kernel
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
 
-KERNELS = {
-    "rbf": {"kernel": "rbf", "gamma": 0.05},
+KERNELS = {name: {"kernel": name, "gamma": 0.05} for name in NAMES} | {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 3},
     "sigmoid": {"kernel": "sigmoid", "gamma": 0.02, "coef0": -0.5},

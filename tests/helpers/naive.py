@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
+from streamsvm.core.kernels import (
+    LINEAR_KIND,
+    NAMES,
+    POLYNOMIAL_KIND,
+    RBF_KIND,
+    SIGMOID_KIND,
+    is_positive_semidefinite,
+    make_kernel,
+    self_products,
+)
 from streamsvm.core.rounding import DUST, KERNEL_ROUNDING, SUM_ROUNDING
 from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.core.scaling.state import ACTIVE, APART, CLIP, MEMORY, OLD_ENOUGH, PLACES, SPAN
@@ -15,6 +24,9 @@ from streamsvm.online.gradient import SLOT_BLOCK
 from streamsvm.online.lasvm import ENOUGH_MEMBERS, EVICTION_PERIOD, NEAR_MARGIN, RESERVE, SEEDS, SPARED
 
 # -------------------------------------------------------------------------------------------------------------- kernels
+
+
+SEMIDEFINITE = [name for name in NAMES if is_positive_semidefinite(make_kernel(name))]  # with coef0 >= 0
 
 
 def kernel_value(kernel, x, z):

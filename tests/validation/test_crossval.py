@@ -278,10 +278,18 @@ def test_the_model_is_left_alone_and_what_it_learned_plays_no_part():
             ValueError,
             r"several classes.*one class at a time: model=LASVM\(...\) with y == label",
         ),
-        (WarmupScaler() | LASVM(), TypeError, r"model is a Pipeline; it must be LASVM\(...\) or SmoothSVM\(...\)"),
-        (5.0, TypeError, "model is a float; it must be LASVM"),
+        (
+            WarmupScaler() | LASVM(),
+            TypeError,
+            r"model is of type Pipeline; it must be LASVM\(...\) or SmoothSVM\(...\)",
+        ),
+        (5.0, TypeError, "model is of type float; it must be LASVM"),
         # It has a gamma and a scale of the same names, but it is no learner.
-        (SimpleNamespace(gamma="scale", scaling="auto"), TypeError, "model is a SimpleNamespace; it must be LASVM"),
+        (
+            SimpleNamespace(gamma="scale", scaling="auto"),
+            TypeError,
+            "model is of type SimpleNamespace; it must be LASVM",
+        ),
     ],
     ids=["class", "LASVMG", "LASVMNC", "LASVMI", "FullSVM", "OneVsRest", "pipeline", "number", "other"],
 )

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +120,29 @@ def load(path: Path, key: bytes | None) -> dict[str, Any]:
         receipt = json.loads(path.read_text(encoding="utf-8"))
         if receipt["format"] != FORMAT:
             raise FileError(f"{path}: a receipt of format {receipt['format']!r}; this version reads format {FORMAT}")
-    signature = receipt.pop("hmac", None)
-    if key is not None and not (
-        isinstance(signature, str) and hmac.compare_digest(signature, _signature(receipt, key))
-    ):
+        _read_through(receipt)
+    signature = str(receipt.pop("hmac", None)).encode(errors="replace")
+    if key is not None and not hmac.compare_digest(signature, _signature(receipt, key).encode()):
         raise FileError(f"{path}: the signature is missing or wrong: the receipt was changed, or signed by another key")
     return receipt
+
+
+def _read_through(receipt: Mapping[str, Any]) -> None:
+    """Read all that `verify` reads: a part that is missing, or of another shape, makes this stumble."""
+    Salted(bytes.fromhex(receipt["salt"]))
+    for name in ("settings", "machine", "partitions"):
+        receipt[name].keys()
+    for number, part in receipt["partitions"].items():
+        if not number.isdecimal():
+            raise ValueError(f"{number!r} is no number of a partition")
+        part["after"].keys(), frozenset(part["erased"])
+        for places in [*part["stages"], part["place"], *chain(*part["log"].values()), *part.get("served", [])]:
+            if len(places) != len(Stage._fields):
+                raise ValueError(f"{places!r} is no pair")
+        if not all(type(offset) is int and offset >= 0 for offset in chain(*part["stages"], part["place"])):
+            raise ValueError("an offset must be a whole number, at least 0")
+        if any(end > last for stage in part["stages"] for end, last in zip(stage, part["place"], strict=True)):
+            raise ValueError("a stage ends behind the place")
 
 
 def read_key(path: Path | None) -> bytes | None:

@@ -1,5 +1,6 @@
 """Which records of the log belong to the subjects that are to be forgotten."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -10,7 +11,6 @@ from ...logs.transport import Record, Transport
 from ...records.codec import Codec, Event, key_of, readable
 from ...records.erasures import Erasure
 from ...records.formats.base import BadRecord
-from ...records.formats.json import read_json
 from ...records.labels import Label
 from ...settings.sections import Settings
 from ..shared.log_access import watched_topic
@@ -96,7 +96,8 @@ class Subjects:
             return str(event.id)
         if self._by == KEY:
             return None if record.key is None else record.key.decode(errors="replace")
-        value: Any = read_json(record.value or b"", dict) if self._is_json else event.x
+        # The record was read as an event, so it is strict JSON.  This parser keeps large integers as they are.
+        value: Any = json.loads(record.value or b"{}") if self._is_json else event.x
         for name in self._path:
             value = value.get(name) if isinstance(value, Mapping) else None
         return None if value is None else str(value)

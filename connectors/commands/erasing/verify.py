@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from ...logs.transport import Transport
 from ...runtime.exit_codes import BAD_DATA
 from ...runtime.process import Stop
 from ...runtime.text import plural
@@ -26,7 +27,8 @@ def run(arguments: argparse.Namespace) -> int | None:
     salted = receipts.Salted(bytes.fromhex(receipt["salt"]))
     if not problems:
         with open_once(settings) as log:
-            for number, part in _partitions(receipt):
+            problems = list(_shorter_log(log, settings, receipt))
+            for number, part in () if problems else _partitions(receipt):
                 is_erased = salted.among(part["erased"])
                 found = receipts.log_digests(log, settings, number, Stage(*part["place"]), is_erased)
                 problems += _other_log(number, part["log"], found)
@@ -89,6 +91,16 @@ def _other_log(number: int, old: dict[str, Any], new: dict[str, Any]) -> Iterato
                 yield f"the log is another one: records of {topic}-{number} from offset {begin} to {end} differ"
                 break
             begin = block[0]
+
+
+def _shorter_log(log: Transport, settings: Settings, receipt: dict[str, Any]) -> Iterator[str]:
+    """The topics that end before the place of the receipt, for whose records a replay would wait."""
+    for topic, place in zip(settings.log.inputs, Stage._fields, strict=False):
+        ends = log.end_offsets(topic)
+        for number, part in _partitions(receipt):
+            end, wanted = ends.get(number, 0), Stage(*part["place"])._asdict()[place]
+            if end < wanted:
+                yield f"the log is another one: {topic}-{number} ends at offset {end}, and the receipt's at {wanted}"
 
 
 def _other_machine(old: dict[str, str]) -> Iterator[str]:

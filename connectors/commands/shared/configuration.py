@@ -9,6 +9,7 @@ from typing import Any
 
 from ...records.columns import Columns
 from ...records.formats.base import show
+from ...runtime.folders import FileError
 from ...runtime.text import plural
 from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
@@ -51,7 +52,9 @@ def misplaced(arguments: argparse.Namespace, homes: Iterable[tuple[str, object, 
 
 
 def check_file(arguments: argparse.Namespace) -> None:
-    """Raise ConfigError if an option of the file lacks another one."""
+    """Raise ConfigError if an option of the file lacks another one, or FileError if the file is a folder."""
+    if arguments.file.is_dir():
+        raise FileError(f"{arguments.file}: this is a folder; name one of its files")
     if arguments.rest and arguments.positive is None:
         raise ConfigError("--rest goes with --positive, which names the label of the positive class")
 

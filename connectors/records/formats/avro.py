@@ -148,7 +148,7 @@ def _unit_of_time(schema: Mapping[str, Any]) -> tuple[int, int]:
 def _refuse_endless(node: Any, named: Mapping[str, Any]) -> None:
     """Refuse arrays of items that take no bytes: a record of ten bytes could have so many that they never end."""
     if isinstance(node, dict) and node.get("type") == "array" and _is_empty(node["items"], named):
-        raise ValueError("the items of an array must take bytes; null does not")
+        raise ValueError("the items of an array must take bytes; null does not, and a fixed of size 0 neither")
     for below in node if isinstance(node, list) else node.values() if isinstance(node, dict) else ():
         _refuse_endless(below, named)
 

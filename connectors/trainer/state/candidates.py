@@ -336,8 +336,9 @@ def _stopping(labelling: LabellingSettings, is_multiclass: bool) -> AnyOf | None
         "margin": [MarginExhausted(labelling.pool)],
         "support": [SupportStable()],
         "either": [MarginExhausted(labelling.pool), SupportStable()],
+        "never": [],
     }
-    rules = by_word.get(labelling.stop, [])
+    rules = by_word[labelling.stop]
     if rules and is_multiclass:
         rules = [AllOf(AnyOf(*rules), EachClass())]  # a common class must not hide a rare one
     if labelling.max_labels:

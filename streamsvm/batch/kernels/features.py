@@ -82,10 +82,10 @@ def _map_block(kernel, P, rows_sq, sq):
 
 
 @compiled
-def _add_sums(P, c, out):
-    """out_t += sum_s c_s k(x_t, x_s)."""
+def _add_sums(P, c, rows, out):
+    """out_t += sum_s c_s k(x_t, x_s) for the examples t of `rows`."""
     for t in range(P.shape[0]):
-        out[t] += expansion_sum(c, P[t])
+        out[rows[t]] += expansion_sum(c, P[t])
 
 
 @compiled
@@ -181,8 +181,8 @@ class Features:
             _put_block(K, P, first + b, c)
 
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
-        out = np.zeros(len(rows))
+        """sum_s c_s k(x_t, x_s) over the examples s of `ids`, (n,): for the examples t of `rows`, 0 for others."""
+        out = np.zeros(self.n)
         for b, first, P in self.kernel_values(rows, ids):
-            _add_sums(P, c[first : first + P.shape[1]], out[b : b + len(P)])
+            _add_sums(P, c[first : first + P.shape[1]], rows[b : b + len(P)], out)
         return out

@@ -113,10 +113,10 @@ class Gram:
         put_square(self.K, ids, first, K)
 
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
+        """sum_s c_s k(x_t, x_s) over the examples s of `ids`, (n,): for all examples t, not only those of `rows`."""
         out = np.zeros(self.n)
         subtract_rows(self.K, ids, -c, out)
-        return out[rows]
+        return out
 
 
 KernelSource = Features | Gram  # the examples of a training set, as the solvers need them
@@ -190,11 +190,14 @@ class Matrices:
 def _shared_part(store: RowStore) -> np.ndarray:
     """S of all examples."""
     X, sq, n = store.examples, store.data.sq, len(store)
-    S = np.empty((n, n), np.float32)
+    S, memory = np.empty((n, n), np.float32), np.empty(BLOCK * n)  # fresh memory costs as much as a product
     with one_blas_thread():
         for b in range(0, n, BLOCK):
             e = min(b + BLOCK, n)
-            P = X[b:e] @ X[:e].T
-            P = P if isinstance(P, np.ndarray) else P.toarray()
+            P = memory[: (e - b) * e].reshape(e - b, e)
+            if isinstance(X, np.ndarray):
+                np.matmul(X[b:e], X[:e].T, out=P)
+            else:
+                (X[b:e] @ X[:e].T).toarray(out=P)
             _put_block(P, sq, b, store.kernel.kind == RBF_KIND, S)
     return S

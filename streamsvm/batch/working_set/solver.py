@@ -133,8 +133,8 @@ class Training:
         self.limit, self.max_passes, self.n_passes = options.limit(n), options.max_passes, 1
         self.is_member = np.zeros(n, bool)
         self.is_member[members.ids] = True
-        self.alpha, self.f, self.f_alpha = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.base, self.base_alpha = np.zeros(n), np.zeros(n)
+        self.alpha, self.f = np.zeros(n), np.zeros(n)
+        self.base = self.base_alpha = self.f_alpha = np.zeros(n)
         self.arrived = [Arrivals(np.empty(0, np.int64), np.empty(0))]
         self.is_stuck = False
 
@@ -154,8 +154,7 @@ class Training:
         self._drop(SLACK)
         tol = LOOSE
         while not (status := self._status_after_pass()):
-            outside, v = self._outside()
-            tol = self._rounds(outside[v > -NEAR], tol)
+            tol = self._rounds(self._outside(-NEAR), tol)
         return status
 
     def _from(self, alpha: np.ndarray, g: np.ndarray) -> str:
@@ -166,8 +165,7 @@ class Training:
             return CONVERGED
         self._begin(alpha, g, 0.5 * (top + bottom))
         while not (status := self._status_after_pass()):
-            outside, v = self._outside()
-            new = outside[v > 0.0]
+            new = self._outside(0.0)
             self._add(new, self.f[new])
             self._solve(self.tol)
         return status
@@ -185,10 +183,11 @@ class Training:
             return MAX_ITERATIONS if self.members.steps >= self.limit else NO_PROGRESS
         return MAX_PASSES if self.n_passes >= self.max_passes else ""
 
-    def _outside(self) -> tuple[np.ndarray, np.ndarray]:
-        """The examples that are not members, and how far they violate."""
-        outside, bias = np.flatnonzero(~self.is_member), self.members.middle
-        return outside, violations(self.alpha, self.y - self.f, self.lo, self.hi, bias, bias)[outside]
+    def _outside(self, least: float) -> np.ndarray:
+        """The examples that violate by more than this and are not members."""
+        bias = self.members.middle
+        v = violations(self.alpha, self.y - self.f, self.lo, self.hi, bias, bias)
+        return np.flatnonzero((v > least) & ~self.is_member)
 
     # --------------------------------------------------------------------------------------------------------- members
 
@@ -240,9 +239,9 @@ class Training:
 
     def _begin(self, alpha: np.ndarray, g: np.ndarray, bias: float) -> None:
         """Solve among the examples near the margin, and the members so far if they are not many more."""
-        near, most = violations(alpha, g, self.lo, self.hi, bias, bias), int(GROWTH * np.count_nonzero(alpha)) + SPARE
-        wanted = near > -SLACK
-        if not alpha.any():
+        near, n_support = violations(alpha, g, self.lo, self.hi, bias, bias), np.count_nonzero(alpha)
+        wanted, most = near > -SLACK, int(GROWTH * n_support) + SPARE
+        if not n_support:
             wanted[:] = False
             order = self._order()
             wanted[order[: max(FIRST, len(order) // SHARE)]] = True
@@ -252,7 +251,8 @@ class Training:
         if len(self.members) > GROWTH * np.count_nonzero(wanted) + SPARE:
             self._leave(wanted[self.members.ids])
         new = np.flatnonzero(wanted & ~self.is_member)
-        self._add(new, self.base[new])
+        if len(new):
+            self._add(new, self.base[new])
         ids = self.members.ids
         self.members.start(alpha[ids], g[ids], self.lo[ids], self.hi[ids])
         self._solve(self.tol)
@@ -276,7 +276,7 @@ class Training:
             end = math.ceil(GROWTH * done)
             rows = order[done : end if n > 0.5 * (1.0 + GROWTH) * end else n]  # half a chunk joins the one before it
             done += len(rows)
-            f = self._sums(rows, self.alpha)
+            f = self._sums(rows, self.alpha)[rows]
             self.arrived.append(Arrivals(rows, f + self.members.middle))
             v = self._violations(rows, f)
             new = worst(v, np.flatnonzero(v > LOOSE), self.members.room - len(self.members))
@@ -284,7 +284,7 @@ class Training:
             self._solve(LOOSE)
 
     def _sums(self, rows: np.ndarray, change: np.ndarray) -> np.ndarray:
-        """sum_s change_s k(x_s, x) of these examples."""
+        """sum_s change_s k(x_s, x) of these examples, (n,); others may be among them."""
         moved = np.flatnonzero(change)
         return self.features.sums(rows, moved, change[moved])
 
@@ -292,14 +292,15 @@ class Training:
 
     def _check_all(self) -> None:
         """Bring f of all examples up to date."""
-        outside, members = np.flatnonzero(~self.is_member), self.members
-        self.f[outside] = self.base[outside] + self._sums(outside, self.alpha - self.base_alpha)
+        members, outside = self.members, np.flatnonzero(~self.is_member)
+        self.f = self.base + self._sums(outside, self.alpha - self.base_alpha)
         self.f[members.ids] = self.y[members.ids] - members.g
-        self.base, self.base_alpha, self.f_alpha = self.f.copy(), self.alpha.copy(), self.alpha.copy()
+        self.base, self.base_alpha = self.f.copy(), self.alpha.copy()
+        self.f_alpha = self.base_alpha
 
     def _check(self, candidates: np.ndarray) -> None:
         """Bring f of the candidates up to date."""
-        self.f[candidates] += self._sums(candidates, self.alpha - self.f_alpha)
+        self.f += self._sums(candidates, self.alpha - self.f_alpha)
         self.f_alpha = self.alpha.copy()
 
     def _rounds(self, candidates: np.ndarray, tol: float) -> float:

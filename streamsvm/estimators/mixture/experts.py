@@ -32,7 +32,7 @@ class Experts:
         self.columns: dict[Hashable, int] = {}
         self.lines, self.pairs, self.rules = [linear.new_linear(0)], [pairs.new_pairs(0)], [advice.new_advice(K)]
         self.latest = Latest(0)
-        self.fits = (Fit(is_full=True, memory=1.0), Fit(is_full=False, memory=linear.MEMORY))
+        self.fits = _new_fits()
         self.n_fitted = 1  # classes that the spans have begun with
         self.n_taken = self.n_solved = 0  # records that the sums of the spans hold, and that their coefficients know
         self._make_room()
@@ -112,13 +112,26 @@ class Experts:
             return
         Y = self._signs(self.latest.y[np.arange(self.n_taken, n) % BUFFER])
         with one_blas_thread():
-            for fit in self.fits if self.n_taken else ():  # at first, there is no basis
-                fit.take_in(Y)
-                if is_due:  # at a beginning too: the metric is learned from the coefficients
-                    fit.solve()
-            self.n_taken, self.n_solved = n, n if is_due else self.n_solved
-            if begins:
-                self._begin_anew(n)
+            try:
+                for fit in self.fits if self.n_taken else ():  # at first, there is no basis
+                    fit.take_in(Y)
+                    if is_due:  # at a beginning too: the metric is learned from the coefficients
+                        fit.solve()
+                self.n_taken, self.n_solved = n, n if is_due else self.n_solved
+                if begins:
+                    self._begin_anew(n)
+            except BaseException:  # such as Ctrl-C: the sums may hold a part of the records
+                self._begin_without_sums(n)
+                raise
+
+    def _begin_without_sums(self, n: int) -> None:
+        self.fits = _new_fits()
+        for fit in self.fits:
+            fit.widen(len(self.columns))
+            for _ in self.rules[1:]:
+                fit.begin_class()
+        self.n_taken = self.n_solved = n
+        self._begin_anew(n)
 
     def _begin_anew(self, n: int) -> None:
         X, y = self.latest.in_order()
@@ -228,6 +241,10 @@ class Experts:
         for fit in self.fits:
             require(all(span.gamma[1] in range(len(RIDGES)) for span in fit.spans), "the ridge of a span")
             fit.note_basis()
+
+
+def _new_fits() -> tuple[Fit, Fit]:
+    return Fit(is_full=True, memory=1.0), Fit(is_full=False, memory=linear.MEMORY)
 
 
 def _renewed(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """One-versus-one: a model for each pair of classes, which vote."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -23,6 +23,25 @@ from streamsvm.online.outputs.coupling import coupled, led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 
 Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+def _are_class_values(given: Any) -> bool:
+    """Whether an array holds what `class_values` makes of three pairs, and not the pairs, which have as many columns.
+
+    In each row, the votes are those of three duels.  Each f(x) counts for one class and against another, so the sums
+    that the fractions were made of add up to 0.  The f(x) of pairs, of which one does not follow from the others, do
+    neither.
+    """
+    if not isinstance(given, np.ndarray) or given.dtype.kind != "f" or given.shape[1:] != (3,):
+        return False
+    values = given[np.isfinite(given).all(axis=1)]
+    votes = np.rint(values)
+    parts = 3.0 * (values - votes)
+    if (votes.sum(axis=1) != 3).any() or (np.abs(votes - 1) > 1).any() or (np.abs(parts) >= 1).any():
+        return False
+    sums = parts / (1.0 - np.abs(parts))
+    off = np.abs(sums.sum(axis=1)) > 1e-6 * (1.0 + np.abs(sums).sum(axis=1))
+    return bool((values != 1.0).any() and not off.any())
 
 
 @fixed_parameters
@@ -166,7 +185,20 @@ class OneVsOne(MulticlassSVM):
         return next((state.class_counts[key[0] == label] for key, state in found), 0)
 
     def _each_margin(self, margins: Any) -> Any:
+        if len(self._labels) == 3 and _are_class_values(margins):
+            raise ValueError(
+                f"margins has decision values of the classes {self._labels}; it must have f(x) for each of "
+                f"{self.pairs}, as pair_values_many returns it"
+            )
         return late.each_row(margins, self._first_pairs)
+
+    def _said_of(self, margin: Any) -> Mapping[Hashable, float]:
+        said = super()._said_of(margin)
+        if said and said.keys() <= {*self._labels} - {*self.pairs}:
+            raise ValueError(
+                f"margin has the keys {[*said]}; it must have pairs of classes, as pair_values_one returns them"
+            )
+        return said
 
     def _first_pairs(self, n: int) -> list[tuple[Hashable, Hashable]]:
         """The pairs that there were when there were n."""

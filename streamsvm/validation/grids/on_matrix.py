@@ -81,7 +81,7 @@ def _solved(
     at_bound = np.count_nonzero(before.at_bound)
     if before.converged and not at_bound:
         return STOPPED, replace(before, lo=lo, hi=hi, iterations=0, newton_steps=0)
-    if 2 * at_bound > len(before.support):
+    if 2 * at_bound > np.count_nonzero(before.dual_coef):
         grown = scaled(before, growth)
         return "scaled", _solution(series, y, grown.lo, grown.hi, grown.dual_coef, grown.g)
     return "direct", _solution(series, y, lo, hi, before.dual_coef, before.g)

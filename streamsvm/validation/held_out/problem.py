@@ -118,8 +118,8 @@ def require_solvable(model: Any) -> None:
     problem = getattr(model, "_problem", None)
     if problem is None or not all(hasattr(model, parameter) for parameter in PARAMETERS):
         raise TypeError(
-            f"model is a {name}; it must be LASVM(...) or SmoothSVM(...). Other steps of a pipeline go before: give "
-            "the features that they return as X"
+            f"model is of type {name}; it must be LASVM(...) or SmoothSVM(...). Other steps of a pipeline go before: "
+            "give the features that they return as X"
         )
     if not problem.fixed_sum:
         raise ValueError(

@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -273,6 +275,15 @@ def test_every_rule_is_tried():
     rules = {each for each in vars(active).values() if isinstance(each, type) and issubclass(each, StoppingRule)}
     missing = rules - {StoppingRule} - {type(make()) for make in RULES.values()}
     assert not missing, "add it to RULES, so that its state is tried"
+    observed = {(rule, item) for rule in rules if is_dataclass(rule) for item in fields(rule) if item.name[0] == "_"}
+    kept = {f"{rule.__name__}.{item.name}" for rule, item in observed if item.init}
+    assert not kept, "write `field(init=False)`: what a rule observes is no parameter, and `state` holds it"
+
+
+def test_the_guide_names_every_rule():
+    guide = (Path(__file__).parents[3] / "docs" / "labelling.md").read_text(encoding="utf-8")
+    names = {type(make()).__name__ for make in RULES.values()} - {"AllOf", "AnyOf"}  # which are written & and |
+    assert {name for name in names if f"{name}(" not in guide and f"`{name}`" not in guide} == set()
 
 
 @pytest.mark.long

@@ -79,6 +79,12 @@ def test_more_than_two_labels_ask_for_the_positive_one(tmp_path, call):
     assert [json.loads(record.value)["y"] for record in read(tmp_path / "log")] == [False] * 99 + [True]
 
 
+@pytest.mark.parametrize("options", [(), ("--raw",), ("--labels",)])
+def test_a_folder_is_no_file(tmp_path, call, options):
+    code, _, err = call("produce", tmp_path, "--dir", tmp_path / "log", *options)
+    assert (code, err) == (1, [f"streamsvm: {tmp_path}: this is a folder; name one of its files"])
+
+
 @pytest.mark.parametrize("name", ["none.csv", "d.unknown"])
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, call, name):
     (tmp_path / "d.unknown").touch()
@@ -141,6 +147,14 @@ def test_check_reports_every_problem(config, call, monkeypatch):
     code, out, err = call("run", config, "--check", "--set", "model.gamma=-1")
     assert (code, out, len(err)) == (2, [], 4)
     assert all(line.startswith("streamsvm: ") for line in err)
+
+
+def test_a_long_value_is_shortened(config, call):
+    long = "9" * 400
+    config.write_text(f"{config.read_text()}\n[http]\nport = {long}\n")
+    _, _, err = call("run", config, "--check", "--set", f"model.budget={long}", "--set", f"model.C={long}")
+    assert len(err) == 3
+    assert all("999..." in line and len(line) < 250 for line in err)
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,14 @@ def test_a_spreadsheet_shows_what_is_decided_in_words_and_a_program_gets_values(
 def test_records_that_are_no_predictions_are_passed_over_with_a_word(tmp_path, call):
     (tmp_path / "app.toml").write_text("")
     said = {"id": "a", "label": "ham", "score": 0.5, "margin": 0.25, "src": "events-0-0"}
-    append(tmp_path / "log", [b"hello", [said], {**said, "src": None}, {**said, "src": "events"}, said], "predictions")
-    code, out, err = call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.jsonl")
-    assert (code, out[0].split()[:3]) == (0, ["wrote", "1", "prediction"])
-    assert err == ["streamsvm: passed over 4 records without a prediction"]
-    assert json.loads((tmp_path / "p.jsonl").read_text()) == said
+    strange = {"src": None}, {"src": "events"}, {"src": f"events-0-{'9' * 5000}"}, {"score": "high"}, {"margin": [1]}
+    foreign = [{**said, **other} for other in (*strange, {"score": 10**400}, {"decided": "yes"}, {"labels": 5})]
+    append(tmp_path / "log", [b"hello", [said], *foreign, {**said, "score": 2**60 + 1}], "predictions")
+    for suffix in (".jsonl", ".csv", ".parquet"):
+        code, out, err = call("predictions", tmp_path / "app.toml", "--out", tmp_path / f"p{suffix}")
+        assert (code, out[0].split()[:3]) == (0, ["wrote", "1", "prediction"])
+        assert err == ["streamsvm: passed over 10 records without a prediction"]
+    assert json.loads((tmp_path / "p.jsonl").read_text()) == said | {"score": 2**60 + 1}
 
 
 @pytest.mark.parametrize("seed", range(5))

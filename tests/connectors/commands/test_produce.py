@@ -379,6 +379,18 @@ def test_events_without_features_are_warned_of(tmp_path, call):
     assert call("produce", path, "--dir", tmp_path / "log", "--text", "body", "--raw")[2] == []
 
 
+def test_ids_that_come_again_are_counted(config, tmp_path, call):
+    path = tmp_path / "users.csv"
+    path.write_text("user,n\n-1,1\n-2,2\nb,3\n-1,4\nb,5\nb,6\n")
+    said = "streamsvm: 3 records of 6 with the id of an earlier one, whose place in the model the later one takes; use"
+    config.write_text(config.read_text() + '[features]\nid = "user"\nraw = true\n')
+    for options in (("--id", "user"), ("--id", "user", "--raw"), ("--config", config)):
+        where = () if "--config" in options else ("--dir", tmp_path / "log")
+        code, out, err = call("produce", path, *where, *options)
+        assert (code, out[0].startswith("appended 6 records"), err) == (0, True, [f"{said} each id once"])
+    assert call("produce", path, "--dir", tmp_path / "log", "--raw")[2] == []
+
+
 def test_a_time_belongs_to_raw_records(mails, tmp_path, call):
     code, _, (err,) = call("produce", mails, "--dir", tmp_path / "log", "--time", "length")
     assert (code, "--time goes with raw records: --raw, or [features] raw = true" in err) == (2, True)

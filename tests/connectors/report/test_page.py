@@ -175,11 +175,12 @@ def test_the_summary_has_the_figures_of_the_state(start, read):
     page = read()
     scores = state.metrics.cumulative()
     texts = page.texts["summary"]
-    row = texts[texts.index("events-0") :]
-    assert row[:7] == ["events-0", "300", "300", *(f"{score:.2%}" for score in scores[1:])]
-    assert row[7] == f"{state.model.n_support}"
-    assert row[8] == f"{len(state.model.to_bytes()) / 1024:,.0f} KiB"
-    assert len(row) == 10
+    names, cells = texts[texts.index("stream") : texts.index("events-0")], texts[texts.index("events-0") :]
+    row = dict(zip(names, cells, strict=True))
+    assert cells[:7] == ["events-0", "300", "300", *(f"{score:.2%}" for score in scores[1:])]
+    assert row["support vectors"] == f"{state.model.n_support}"
+    assert row["model"] == f"{len(state.model.to_bytes()) / 1024:,.0f} KiB"
+    assert "checkpoint" in row
 
 
 def test_the_curves_are_those_of_the_state(start, read, drawn):

@@ -3,7 +3,8 @@
 import contextlib
 import json
 import os
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -570,6 +571,13 @@ def test_with_several_classes_every_rule_must_hold_for_each_of_them():
     assert repr(rules).endswith("EachClass(calm=10)), MaxLabels(max_labels=9))")
     assert repr(_stopping(LabellingSettings(), is_multiclass=False)) == "AnyOf(Audited(calm=120))"
     assert _stopping(LabellingSettings(stop="never"), is_multiclass=True) is None
+
+
+def test_every_word_of_the_setting_has_a_rule():
+    (stop,) = (key for key in fields(LabellingSettings) if key.name == "stop")
+    words = re.findall(r"'(\w+)'", stop.metadata["check"](""))
+    without = [word for word in words if _stopping(LabellingSettings(stop=word), is_multiclass=False) is None]
+    assert without == ["never"]
 
 
 # --- events that a person has found -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from streamsvm.connectors.trainer.learning import Task, _learn
 from streamsvm.connectors.trainer.rows import ONE_BY_ONE, have_small_numbers, rows_at, unusable_rows
 from streamsvm.connectors.trainer.state.lesson import Lesson, Told
 from streamsvm.core.kernel_table import KERNELS
+from streamsvm.core.kernels import is_bounded, make_kernel
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 
@@ -73,7 +74,7 @@ def test_a_model_that_takes_all_refuses_rows_only_for_their_numbers(kernel, size
     model.learn_one({"a": 1.0}, True)
     rows = NamedRows.of([{"b": 2.0}, x])
     assert have_small_numbers(rows) == (size < 1e18)
-    assert model.takes_all(rows.names) == (kernel in ("rbf", "sigmoid"))
+    assert model.takes_all(rows.names) == is_bounded(make_kernel(kernel))
     refused = bool(unusable_rows([x], model))
     assert refused if size == 1e18 else not (refused and have_small_numbers(rows) and model.takes_all(rows.names))
     model.max_features = 1

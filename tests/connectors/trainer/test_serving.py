@@ -270,6 +270,11 @@ def test_the_commands(tmp_path, capsys):
     path = tmp_path / "app.toml"
     path.write_text('[log]\ncontrol = "control"\n[daemon]\nfollow = false\n[[challenger]]\nname = "c1"\n')
     append(tmp_path / "log", list(some_events(30)))
+    alone = tmp_path / "alone.toml"
+    alone.write_text('[log]\ncontrol = "control"\n')
+    for command, said in (("promote", "that could be promoted"), ("rollback", "so there is no model to go back to")):
+        assert cli.main([command, str(alone), *["c1"] * (command == "promote")]) != 0
+        assert said in capsys.readouterr().err
     assert cli.main(["promote", str(path), "other"]) != 0
     assert "'other' is no challenger; there are 'model', 'c1'" in capsys.readouterr().err
     assert cli.main(["promote", str(path), "c1"]) == 0

@@ -24,13 +24,12 @@ from streamsvm.core.device import choice, vectors
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.device.gpu import find_gpu
 from streamsvm.core.device.mirror import Mirror
-from streamsvm.core.kernels import make_kernel
+from streamsvm.core.kernels import NAMES, make_kernel
 from streamsvm.core.storage import features_of, live_slots, rows_of
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
 
-KERNELS = {
-    "rbf": {"kernel": "rbf", "gamma": 0.3},
+KERNELS = {name: {"kernel": name, "gamma": 0.3} for name in NAMES} | {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "gamma": 0.2, "coef0": 1.0, "degree": 3},
     "sigmoid": {"kernel": "sigmoid", "gamma": 0.05, "coef0": -0.5},

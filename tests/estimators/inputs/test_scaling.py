@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.kernels import kernel_values
 from streamsvm.core.saving.snapshot import pack, unpack
 from streamsvm.core.scaling.state import CUT, FAR, PLACES, SEEN, SPREAD
@@ -360,7 +361,7 @@ def test_units_do_not_matter():
         assert accuracy(LASVM(scaling=None), X * UNITS + MEANS, y) < 0.8
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid"])
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scaling", ["auto", "standard", None])
 @pytest.mark.parametrize("gamma", ["scale", 0.1])
 def test_what_the_parameters_mean(kernel, scaling, gamma):

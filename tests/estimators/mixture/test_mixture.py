@@ -8,6 +8,7 @@ from river import linear_model, preprocessing
 import streamsvm
 from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.mixture.fitting import Fit
 from streamsvm.export.description import describe
 
 
@@ -138,6 +139,29 @@ def test_a_limit_of_features_is_that_of_the_model():
     assert mixture.feature_names == ["a", "b"]
 
 
+@pytest.mark.parametrize("step", ["make_room", "note_basis"])
+@pytest.mark.parametrize("model", [LASVM(), OneVsRest(LASVM())])
+def test_an_interrupted_mixture_can_be_saved_and_goes_on(monkeypatch, model, step):
+    """Also if Ctrl-C comes while its experts are fitted anew."""
+    mixture, calls, taken = Mixture(model), [], getattr(Fit, step)
+
+    def interrupted(*arguments):
+        calls.append(True)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return taken(*arguments)
+
+    monkeypatch.setattr(Fit, step, interrupted)
+    stream = few_of_many(700)
+    with pytest.raises(KeyboardInterrupt):
+        mixture.learn_many(*zip(*stream, strict=True))
+    loaded = type(mixture).from_bytes(mixture.to_bytes())
+    for one in (mixture, loaded):
+        one.learn_many(*zip(*stream[:200], strict=True))
+    assert loaded.digest() == mixture.digest()
+    assert 0.0 < mixture.predict_proba_one(stream[0][0])[True] < 1.0
+
+
 def test_a_refused_example_leaves_no_trace():
     mixture = Mixture(LASVM())
     mixture.learn_many(*zip(*few_of_many(50), strict=True))
@@ -165,8 +189,8 @@ def test_forgetting_leaves_the_model_as_if_it_had_not_learned_and_says_how_many_
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (linear_model.PAClassifier(), "model is a PAClassifier; it must be one of LASVM, "),
-        ("lasvm", "model is a str; it must be one of LASVM, "),
+        (linear_model.PAClassifier(), "model is of type PAClassifier; it must be one of LASVM, "),
+        ("lasvm", "model is of type str; it must be one of LASVM, "),
         (LASVM, r"model=LASVM is a class; give one of its learners, as LASVM\(\) makes it"),
     ],
 )

@@ -153,7 +153,7 @@ def test_what_cannot_be_merged_is_named():
         merge([OneVsRest(LASVM(C=1.0)), OneVsRest(LASVM(C=2.0))])
     with pytest.raises(ValueError, match="class='LASVM' and class='FullSVM'"):
         merge([OneVsRest(LASVM()), OneVsRest(FullSVM())])
-    with pytest.raises(TypeError, match="OneVsRest and a OneVsOne"):
+    with pytest.raises(TypeError, match="OneVsRest and OneVsOne"):
         merge([OneVsRest(LASVM()), OneVsOne(LASVM())])
     with pytest.raises(TypeError, match="TunedOneVsRest cannot be merged"):
         merge([OneVsRest(AutoLASVM())])

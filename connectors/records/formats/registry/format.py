@@ -18,7 +18,7 @@ from ....runtime.libraries import LibraryMissing
 from ....runtime.outage import Outage
 from ....runtime.process import LOOK_SECONDS
 from ..avro import FRAME_BYTES, MAGIC
-from ..base import BadRecord, Built, Fields
+from ..base import BadRecord, Built, Fields, show
 from ..json import read_json
 from . import avro, protobuf
 from .client import Client, Place, Unknown
@@ -142,7 +142,7 @@ class RegistryFormat:
             case "PROTOBUF":
                 read = protobuf.make_reader(id_, schema, self._client)
             case kind:
-                raise ValueError(f"it is of the type {kind!r}, not AVRO, PROTOBUF or JSON")
+                raise ValueError(f"it is of the type {show(kind)}, not AVRO, PROTOBUF or JSON")
         return lambda body, build: build(read(body))
 
 

@@ -107,8 +107,9 @@ def test_a_subject_that_the_log_does_not_have_is_named(tmp_path, config, call):
 def test_a_subject_is_found_by_a_number_of_any_size_and_beside_an_infinite_one(tmp_path, config, call):
     """An event is learned with such fields beside its features, so it is forgotten by them."""
     number = 3**50
-    append(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}, "y": true, "user": {"number": %d}, "sum": 1e999}' % number])
-    assert run(config)[0].counters.learned == 1
+    event = '{"id": %d, "x": {"a": 1}, "y": true, "user": {"number": %d}%s}'
+    append(tmp_path / "log", [(event % (len(more), number, more)).encode() for more in ("", ', "sum": 1e999')])
+    assert run(config)[0].counters.learned == 2
     code, out, _ = erase(call, config, str(number), by="user.number")
     assert (code, out[0].split(":")[0]) == (0, "1 subject")
     assert run(config)[0].model.n_members == 0

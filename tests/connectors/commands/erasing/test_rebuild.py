@@ -246,12 +246,32 @@ def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, r
     assert state.erased.offset == 3
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}'])
+NO_PARTITIONS = '{"format": 1, "salt": "ff", "settings": {}, "machine": {}, "partitions": %s}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", "{}", '{"format": 2}', '{"format": 1}'),
+        NO_PARTITIONS % '{"0": {"after": {}}}',
+        NO_PARTITIONS % "[]",
+        (NO_PARTITIONS % "{}").replace("ff", "salt"),
+    ],
+)
 def test_a_file_that_is_no_receipt_is_refused(tmp_path, config, call, text):
     (tmp_path / "receipt.json").write_text(text)
     code, out, err = call("verify", tmp_path / "receipt.json", config)
     assert (code, out) == (1, [])
     assert " receipt of " in err[0]
+
+
+@pytest.mark.parametrize("signature", ["", "é", "\\ud800", 7])
+def test_a_signature_of_any_kind_is_compared(tmp_path, config, call, signature):
+    (tmp_path / "receipt.json").write_text(f'{NO_PARTITIONS[:-1] % "{}"}, "hmac": "{signature}"' + "}")
+    (tmp_path / "secret").write_text("a secret of some length")
+    code, _, err = call("verify", tmp_path / "receipt.json", config, "--key", tmp_path / "secret")
+    assert code == 1
+    assert "the signature is missing or wrong" in err[0]
 
 
 def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt, caplog):
@@ -269,9 +289,17 @@ def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt,
     assert not list(tmp_path.glob("state-rebuilt*"))
 
 
+def test_a_state_that_stopped_elsewhere_is_not_taken(config, rebuilt, monkeypatch, caplog):
+    monkeypatch.setattr(swapping.Rerun, "run", lambda *_: None)
+    state = run(config, ERASURES)[0]
+    assert "did not come to its place, offset 200 of the events and 0 of the labels" in caplog.text
+    assert digests(run(config, ERASURES)[0]) == digests(state)
+
+
 WHY = {  # what is changed, and what is said about it
     "setting": "the receipt was made with model.C = 10.0, the configuration says 3.0",
     "log": "records of events-0 from offset 0 to 200 differ",
+    "shorter": "events-0 ends at offset 200, and the receipt's at 300",
     "less erased": "records of events-0 from offset 0 to 200 differ",
     "digest": "partition 0, models: the digest of this replay is",
     "machine": "the receipt was made with processor z80, and this is",
@@ -301,6 +329,8 @@ def test_a_receipt_says_why_it_does_not_hold(tmp_path, config, call, rebuilt):
             flags += ["--set", f"log.dir={tmp_path}/other-{change != 'log'}"]
         if change == "less erased":
             part["erased"].pop()
+        if change == "shorter":
+            part["place"][0] = 300
         if change in ("digest", "machine", "signature"):
             part["after"]["models"] = "0" * 64
             receipt["machine"]["processor"] = "z80"

@@ -369,6 +369,10 @@ BAD_SCHEMAS = {
     "x of null": (avsc(*fields(id="long", x={"type": "array", "items": "null"})), "'x' must be a map, an array or"),
     "x null": (avsc(*fields(id="long", x=["null"])), "'x' must be a map, an array or"),
     "x of a union of unions": (avsc(*fields(id="long", x={"type": "map", "values": [["int"]]})), "'x' must be a map"),
+    "endless, of size 0": (
+        avsc(*fields(id="long", x=MAP, more={"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}})),
+        "a fixed of size 0",
+    ),
     "endless": (avsc(*fields(id="long", x=MAP, more={"type": "array", "items": "null"})), "null does not"),
     "endless by name": (
         avsc(*fields(id="long", x=MAP, more=NOTHING, most={"type": "array", "items": "N"})),
