@@ -89,6 +89,8 @@ def list_features(s: Expansion) -> Expansion:
 def with_features(s: Expansion, q: Queries) -> Expansion:
     """The members of an expansion without holes, each with the features of a query; its cached rows must be empty."""
     n, N, D = len(q.sq), len(s.alpha), q.width
+    if s.member_indices.shape[0] < D:  # a model of a pair may lack new features
+        s = more_features(s, doubled(s.member_indices.shape[0], D))
     s = s._replace(
         counts=s.counts.copy(),
         starts=grown(q.indptr, N + 1),

@@ -17,6 +17,7 @@ from states import binaries_of, state_of
 
 from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
 from streamsvm.core import storage
+from streamsvm.core.expansion import WIDTH
 from streamsvm.online.outputs.coupling import coupled, led_by
 
 MODELS = OF_PAIRS
@@ -136,6 +137,18 @@ def test_a_pair_may_lack_a_feature_that_the_others_scale():
         ovo.learn_one(x, y)
     assert ovo.predict_one({"a": 0.0, "b": 0.0, "c": 3.0}) == NAMES[2]
     assert ovo.predict_one({"a": 0.0, "b": 0.0, "c": -1.0}) in NAMES[:2]
+
+
+def test_a_pair_has_room_for_many_features_that_only_the_others_learn():
+    """Each member then has a value for each of them: 0, shifted and scaled."""
+    X, y = problem(11, 500, 5)
+    X = X + 7.0
+    ovo = OneVsOne(LASVM())
+    ovo.learn_many(X[:300], y[:300])
+    ovo.learn_many([{f"new {d}": v for d, v in enumerate(np.tile(x, 4))} for x in X[300:]], [y[0]] * 200)
+    for state in ovo._models.values():
+        s = state.expansion
+        assert s.counts[WIDTH] == 25 <= len(s.member_indices)
 
 
 # ---------------------------------------------------------------------------------------------------------- new classes
