@@ -222,3 +222,16 @@ def test_other_kinds_of_rows_follow(algorithm):
     model.learn_many(X[:50], y[:50])
     model.finish()
     assert np.isfinite(model.decision_function_many(np.pad(X, ((0, 0), (0, 200)), constant_values=1.0))).all()
+
+
+@pytest.mark.parametrize("several", [OneVsOne, OneVsRest])
+@pytest.mark.parametrize("name", ["LASVM", "LASVM, scaled", "I, scaled"])
+def test_models_that_lack_many_new_features_follow_those_that_learn_them(name, several):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)) + 7.0, rng.integers(0, 4, 300)
+    model = several(LEARNERS[name]())
+    model.learn_many(X, y)
+    for d in range(1, 4):
+        new = rng.normal(size=(100, 9 * d)) + 7.0
+        model.learn_many([{(d, c): v for c, v in enumerate(x)} for x in new.tolist()], np.full(100, d))
+        check(model)
