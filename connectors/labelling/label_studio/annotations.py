@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ...records.classes import ClassLabel
 from ...records.labels import Place
+from ...records.people.annotators import MAX_NAME
 from ..service import LabellingService
 from .interface import Interface
 from .tasks import Task
@@ -47,7 +48,7 @@ class Annotations:
     def hear(self, task: Task, annotation: Mapping[str, Any], interface: Interface, at: int | None = None) -> None:
         """Answer with an annotation, made at the time `at`; None: now."""
         user = annotation.get("completed_by")
-        who = f"{_WHO}{user.get('id') if isinstance(user, dict) else user}"
+        who = f"{_WHO}{user.get('id') if isinstance(user, dict) else user}"[:MAX_NAME]
         number, is_skip = int(annotation["id"]), bool(annotation.get("was_cancelled"))
         y = None if is_skip else interface.label_of(annotation.get("result"))
         item = Annotation(task.query_id, task.place, who, y)

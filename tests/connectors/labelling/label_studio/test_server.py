@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from asked import until
-from logged import change, read_json
+from logged import change, read, read_json
 from studio import Desk, Trainer, request
 
 from streamsvm import LASVM
@@ -68,6 +68,14 @@ def test_two_people_annotate_the_same_task(settings, log, studio):
         assert desk.hear("ANNOTATION_CREATED", annotation=other)[0] == 200
         assert desk.service.open() == []
         assert [item[3] for item in said(settings)] == ["label-studio:3", "label-studio:9"]
+
+
+def test_a_label_of_a_person_with_a_very_long_name_can_be_read(settings, log, studio):
+    Trainer(log).ask("q1")
+    with Desk(settings, studio, tasks=1) as desk:
+        long = {**SENT["created"]["annotation"], "completed_by": "x" * 3000}
+        assert desk.hear("ANNOTATION_CREATED", annotation=long)[0] == 200
+        assert [settings.codec().decode_label(record).y for record in read(settings, "labels")] == [True]
 
 
 @pytest.mark.parametrize("name", ["train", "start_training"])
